@@ -16,25 +16,41 @@ type Refusal = "INVALID_MESSAGE" | "INVALID_DEAD_LETTER";
 
 /** A live message in the form in which brokers keep it: instants in ms. */
 export interface LiveRecord {
+  /** The caller's bytes, as given. */
   readonly payload: Uint8Array;
+  /** Normal form. */
   readonly headers: MessageHeaders;
+  /** In ms. */
   readonly enqueuedAt: number;
+  /** In ms. */
   readonly visibleAt: number;
+  /** 0 if it was never delivered. */
   readonly deliveries: number;
+  /** The level. */
   readonly priority: Priority;
 }
 
 /** A dead letter in the form in which brokers keep it: instants in ms, an absent trail as an empty one. */
 export interface DeadRecord {
+  /** The caller's bytes, as given. */
   readonly payload: Uint8Array;
+  /** Normal form. */
   readonly headers: MessageHeaders;
+  /** In ms. */
   readonly enqueuedAt: number;
+  /** In ms. */
   readonly failedAt: number;
+  /** At most 120 code points on one line. */
   readonly reason: string;
+  /** At most 120 code points on one line. */
   readonly cause: string;
+  /** An unsigned 32-bit number. */
   readonly code: number;
+  /** At most 16 codes, oldest first. */
   readonly trail: readonly number[];
+  /** 0 if it was never delivered. */
   readonly deliveries: number;
+  /** The level. */
   readonly priority: Priority;
 }
 
