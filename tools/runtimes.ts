@@ -37,10 +37,10 @@ export function findBun(deno: string): Finding {
   return { found: false, why: 'no "bun" on PATH and none in node_modules; install Bun, or run "npm install" here' };
 }
 
-/** Whether a version, such as "v24.1.0", strips types by itself: Node from 22.18 and from 24. */
+/** Whether a version, such as "v24.1.0", strips types by itself: from 22.18, 23.6 and 24.0. */
 export function runsTypeScript(version: string): boolean {
   const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number);
-  return major >= 24 || (major === 22 && minor >= 18);
+  return major >= 24 || (major === 23 && minor >= 6) || (major === 22 && minor >= 18);
 }
 
 /** Node on PATH if it is new enough, else the one that `QUEUE_TEST_NODE` names. */

@@ -84,6 +84,10 @@ if (import.meta.main) {
   const wanted = process.argv.slice(2);
   const files = findFiles("tests", (path) => path.endsWith("_test.ts") && !path.startsWith("tests/jsr/"))
     .filter((path) => wanted.length === 0 || wanted.some((part) => path.includes(part)));
+  if (files.length === 0) {
+    console.error(`No test file has ${wanted.map((part) => JSON.stringify(part)).join(" or ")} in its path`);
+    process.exit(2);
+  }
   const { runs, missing } = planRuns(files);
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const run of runs) {
