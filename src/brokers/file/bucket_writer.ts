@@ -1,0 +1,183 @@
+/**
+ * Where this process puts waiting entries: buckets of its own, few entries each, named so that readers need not list
+ * them before their time.
+ *
+ * @module
+ */
+
+import type { Priority } from "../../core/priority.ts";
+import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
+import { keyLength, type NonceSource, renderBucket, renderInstant } from "./names.ts";
+import type { WaitingIndex } from "./waiting_index.ts";
+
+/** A bucket that this process made and may put entries into. */
+export interface OwnBucket {
+  readonly name: string;
+  readonly path: string;
+  readonly level: Priority;
+  /** The least key it may hold. */
+  readonly start: string;
+  /** How many entries were put into it. */
+  count: number;
+  /** Whether its own entry is on the device; entries that must survive may be moved in only then. */
+  durable: boolean;
+  /** The flush of its parent that is under way. */
+  flushing: Promise<void> | undefined;
+}
+
+/** What a writer needs to know of its surroundings. */
+export interface BucketWriterOptions {
+  readonly operations: FileOperations;
+  readonly directory: string;
+  readonly nonces: NonceSource;
+  readonly index: WaitingIndex;
+  readonly bucketSize: number;
+}
+
+/** How many buckets a level keeps open, for publishers whose clocks disagree. */
+const openBuckets = 4;
+
+/** The least of all keys, for a bucket that takes entries of any key. */
+const leastKey = "0".repeat(keyLength);
+
+/** Makes buckets in one state directory. */
+export class BucketMaker {
+  readonly options: BucketWriterOptions;
+
+  constructor(options: BucketWriterOptions) {
+    this.options = options;
+  }
+
+  make(level: Priority, start: string): OwnBucket {
+    const { operations, directory, nonces, index } = this.options;
+    const name = renderBucket(level, start, nonces.next());
+    const path = `${directory}/${name}`;
+    operations.makeDirectory(path);
+    index.addBucket(name);
+    return { name, path, level, start, count: 0, durable: false, flushing: undefined };
+  }
+
+  /** Puts a bucket's own entry on the device. */
+  async secure(bucket: OwnBucket): Promise<void> {
+    if (bucket.durable) return;
+    const { operations, directory } = this.options;
+    bucket.flushing ??= flushDirectory(operations, directory);
+    try {
+      await bucket.flushing;
+      bucket.durable = true;
+    } finally {
+      bucket.flushing = undefined;
+    }
+  }
+}
+
+/** Decides which bucket an entry of a key goes to. */
+export interface BucketWriter {
+  /** A bucket for an entry. */
+  place(level: Priority, key: string, front?: boolean): OwnBucket;
+  /** Never uses a bucket again: it is gone, or a flush of it failed. */
+  abandon(bucket: OwnBucket): void;
+}
+
+/** Places entries that are visible now: in the order of their keys, bucket after bucket. */
+export class ReadyWriter implements BucketWriter {
+  readonly #maker: BucketMaker;
+  readonly #open = new Map<Priority, OwnBucket[]>();
+  /** Per level a bucket for what is handed back to the front, whatever its key. */
+  readonly #front = new Map<Priority, OwnBucket>();
+
+  constructor(maker: BucketMaker) {
+    this.#maker = maker;
+  }
+
+  place(level: Priority, key: string, front = false): OwnBucket {
+    const { bucketSize } = this.#maker.options;
+    if (front) {
+      const bucket = this.#front.get(level);
+      if (bucket !== undefined && bucket.count < bucketSize) return bucket;
+      const made = this.#maker.make(level, leastKey);
+      this.#front.set(level, made);
+      return made;
+    }
+    let open = this.#open.get(level);
+    if (open === undefined) this.#open.set(level, open = []);
+    let best: OwnBucket | undefined;
+    for (const bucket of open) {
+      if (bucket.start <= key && (best === undefined || bucket.start > best.start)) best = bucket;
+    }
+    if (best !== undefined && best.count < bucketSize) return best;
+    const made = this.#maker.make(level, key);
+    if (best !== undefined) open.splice(open.indexOf(best), 1, made);
+    else if (open.push(made) > openBuckets) open.shift();
+    return made;
+  }
+
+  abandon(bucket: OwnBucket): void {
+    if (this.#front.get(bucket.level) === bucket) this.#front.delete(bucket.level);
+    const open = this.#open.get(bucket.level) ?? [];
+    const at = open.indexOf(bucket);
+    if (at >= 0) open.splice(at, 1);
+  }
+}
+
+/** The shortest span of instants that begins a delayed bucket's range: the first 5 of 13 digits, 27.8 hours. */
+const shortestPrefix = 5;
+
+/**
+ * Places entries that are visible later: coarse ranges of time first; when a range's bucket is full, the entry goes to the
+ * tenth of it that it falls into, down to one instant, where full buckets follow each other by key.
+ */
+export class DelayedWriter implements BucketWriter {
+  readonly #maker: BucketMaker;
+  readonly #ranges = new Map<string, OwnBucket>();
+
+  constructor(maker: BucketMaker) {
+    this.#maker = maker;
+  }
+
+  place(level: Priority, key: string): OwnBucket {
+    const { bucketSize } = this.#maker.options;
+    for (let digits = shortestPrefix; digits < 13; digits++) {
+      const range = `${level}:${key.slice(0, digits)}`;
+      const bucket = this.#ranges.get(range);
+      if (bucket === undefined) return this.#make(range, level, key.slice(0, digits).padEnd(keyLength, "0"));
+      if (bucket.count < bucketSize) return bucket;
+    }
+    const range = `${level}:${key.slice(0, 13)}`;
+    const bucket = this.#ranges.get(range);
+    if (bucket !== undefined && bucket.count < bucketSize && bucket.start <= key) return bucket;
+    return this.#make(range, level, key);
+  }
+
+  abandon(bucket: OwnBucket): void {
+    for (const [range, held] of this.#ranges) {
+      if (held === bucket) this.#ranges.delete(range);
+    }
+  }
+
+  /** Forgets ranges that have passed: nothing will be placed there again. */
+  forgetBefore(now: number): void {
+    const digits = renderInstant(now);
+    for (const range of this.#ranges.keys()) {
+      const prefix = range.slice(range.indexOf(":") + 1);
+      if (prefix < digits.slice(0, prefix.length)) this.#ranges.delete(range);
+    }
+  }
+
+  #make(range: string, level: Priority, start: string): OwnBucket {
+    const made = this.#maker.make(level, start);
+    this.#ranges.set(range, made);
+    return made;
+  }
+}
+
+/** Moves a file into a bucket under a name; `false` when the file was gone. A bucket that is gone is replaced. */
+export function moveInto(
+  operations: FileOperations,
+  from: string,
+  bucket: OwnBucket,
+  name: string,
+): "moved" | "sourceGone" | "bucketGone" {
+  if (attempt(() => operations.rename(from, `${bucket.path}/${name}`), "ENOENT")) return "moved";
+  return attempt(() => void operations.status(bucket.path), "ENOENT") ? "sourceGone" : "bucketGone";
+}

@@ -1,0 +1,301 @@
+/**
+ * Group commit: publications that arrive while one is on its way to the device go together in the next.
+ *
+ * @module
+ */
+
+import type { Priority } from "../../core/priority.ts";
+import type { MessageHeaders } from "../../core/values.ts";
+import { QueueError } from "../../core/error.ts";
+import type { BucketMaker, BucketWriter, OwnBucket } from "./bucket_writer.ts";
+import { describeFileError } from "./failures.ts";
+import { keyLength, type NonceSource, renderEntry } from "./names.ts";
+import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { encodeHeaders, recordLength, writeRecord } from "./records.ts";
+import type { WaitingIndex } from "./waiting_index.ts";
+
+/** A message on its way to the device. */
+export interface Submission {
+  readonly id: string;
+  readonly enqueuedAt: number;
+  readonly visibleAt: number;
+  readonly deliveries: number;
+  readonly priority: Priority;
+  readonly headers: MessageHeaders;
+  readonly payload: Uint8Array;
+  /** Whether it is visible later. */
+  readonly delayed: boolean;
+}
+
+/** Where waiting entries of one kind go. */
+export interface Shelf {
+  readonly maker: BucketMaker;
+  readonly writer: BucketWriter;
+  readonly index: WaitingIndex;
+}
+
+/** What a committer needs to know of its surroundings. */
+export interface CommitterOptions {
+  readonly operations: FileOperations;
+  /** Where unfinished files lie. */
+  readonly temporary: string;
+  readonly nonces: NonceSource;
+  readonly ready: Shelf;
+  readonly delayed: Shelf;
+  /** Called after messages became visible to readers. */
+  readonly onPublished: () => void;
+}
+
+/** The most messages of one segment. */
+const segmentMessages = 1_000;
+
+/** The most payload of one segment, in bytes; a larger payload has a file of its own. */
+const segmentBytes = 1_048_576;
+
+/** How many names are linked before the event loop gets a turn: 64 take about 0.6 ms. */
+const linksPerTurn = 64;
+
+interface Pending {
+  readonly submissions: readonly Submission[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+  /** How many of its submissions are on the device. */
+  done: number;
+  failed: boolean;
+}
+
+interface Item {
+  readonly submission: Submission;
+  readonly owner: Pending;
+}
+
+/** A record's place in its segment. */
+interface Placed {
+  readonly item: Item;
+  readonly segment: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** Puts messages on the device, many to a flush. */
+export class Committer {
+  readonly #options: CommitterOptions;
+  #waiting: Pending[] = [];
+  #running: Promise<void> | undefined;
+  #hardLinks = true;
+
+  constructor(options: CommitterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once all are on the device. After a failure `partial` of the error is how many of them, from the first on,
+   * are.
+   */
+  submit(submissions: readonly Submission[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ submissions, resolve, reject, done: 0, failed: false });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Resolves once nothing is on its way. */
+  async idle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Callers that publish in the same turn, or as soon as the last group resolved, come along.
+    await Promise.resolve();
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting;
+      this.#waiting = [];
+      await this.#commitGroup(group);
+      await Promise.resolve();
+      await Promise.resolve();
+    }
+    this.#running = undefined;
+  }
+
+  async #commitGroup(group: readonly Pending[]): Promise<void> {
+    for (const pending of group) if (pending.submissions.length === 0) pending.resolve();
+    for (const chunk of splitIntoSegments(group)) {
+      const items = chunk.filter((item) => !item.owner.failed);
+      if (items.length === 0) continue;
+      try {
+        await this.#commitSegment(items);
+        for (const { owner } of items) {
+          if (++owner.done === owner.submissions.length) owner.resolve();
+        }
+      } catch (error) {
+        for (const { owner } of items) fail(owner, error);
+      }
+    }
+  }
+
+  async #commitSegment(items: readonly Item[]): Promise<void> {
+    if (items.length > 1 && !this.#hardLinks) {
+      for (const item of items) await this.#commitSegment([item]);
+      return;
+    }
+    const { operations, temporary, nonces } = this.#options;
+    const segment = nonces.next();
+    const path = `${temporary}/${segment}`;
+    const { bytes, placed } = layOut(items, segment);
+    await writeFlushed(operations, path, bytes);
+    const touched = new Set<OwnBucket>();
+    try {
+      if (placed.length === 1) this.#moveAlone(path, placed[0]!, touched);
+      else await this.#linkAll(path, placed, touched);
+    } catch (error) {
+      attempt(() => operations.unlink(path), "ENOENT");
+      if (placed.length > 1 && isLinkRefusal(error)) {
+        this.#hardLinks = false;
+        return await this.#commitSegment(items);
+      }
+      throw error;
+    }
+    await this.#flushBuckets(touched, items[0]!.submission.delayed);
+    if (placed.length > 1) attempt(() => operations.unlink(path), "ENOENT");
+    this.#options.onPublished();
+  }
+
+  #moveAlone(path: string, placed: Placed, touched: Set<OwnBucket>): void {
+    this.#put(placed, touched, (target) => this.#options.operations.rename(path, target));
+  }
+
+  async #linkAll(path: string, placed: readonly Placed[], touched: Set<OwnBucket>): Promise<void> {
+    const { operations } = this.#options;
+    const linked: string[] = [];
+    try {
+      for (const [index, place] of placed.entries()) {
+        if (index > 0 && index % linksPerTurn === 0) await operations.pause();
+        linked.push(this.#put(place, touched, (target) => operations.link(path, target)));
+      }
+    } catch (error) {
+      // Nothing was promised yet: take back what is still there.
+      for (const target of linked) attempt(() => operations.unlink(target), "ENOENT");
+      throw error;
+    }
+  }
+
+  /** Gives a record its entry; a bucket that a reader removed meanwhile is replaced. */
+  #put(placed: Placed, touched: Set<OwnBucket>, name: (target: string) => void): string {
+    const { submission } = placed.item;
+    const { writer, index } = submission.delayed ? this.#options.delayed : this.#options.ready;
+    const entry = renderEntry({
+      instant: submission.visibleAt,
+      state: submission.deliveries === 0 ? "a" : "b",
+      id: submission.id,
+      enqueuedAt: submission.enqueuedAt,
+      deliveries: submission.deliveries,
+      priority: submission.priority,
+      failure: "n",
+      segment: placed.segment,
+      offset: placed.offset,
+      length: placed.length,
+      nonce: this.#options.nonces.next(),
+    });
+    for (;;) {
+      const bucket = writer.place(submission.priority, entry.slice(0, keyLength));
+      const target = `${bucket.path}/${entry}`;
+      try {
+        name(target);
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT") throw error;
+        if (attempt(() => void this.#options.operations.status(bucket.path), "ENOENT")) throw error;
+        writer.abandon(bucket);
+        continue;
+      }
+      bucket.count++;
+      touched.add(bucket);
+      index.addEntry(bucket.name, entry);
+      return target;
+    }
+  }
+
+  async #flushBuckets(buckets: ReadonlySet<OwnBucket>, delayed: boolean): Promise<void> {
+    const { maker, writer } = delayed ? this.#options.delayed : this.#options.ready;
+    const flushes: Promise<void>[] = [];
+    for (const bucket of buckets) {
+      if (!bucket.durable) flushes.push(maker.secure(bucket));
+      flushes.push(flushDirectory(this.#options.operations, bucket.path));
+    }
+    const outcomes = await Promise.allSettled(flushes);
+    const refused = outcomes.find((outcome) => outcome.status === "rejected");
+    if (refused === undefined) return;
+    // A flush that failed says nothing when it is repeated, so these buckets are never written to again.
+    for (const bucket of buckets) writer.abandon(bucket);
+    throw new QueueError(
+      "QUEUE_BACKEND_FAILED",
+      "Cannot flush the publication: whether the message was published is unknown",
+      { fields: { operation: "flush", published: "unknown", code: systemCode(refused.reason) }, cause: refused.reason },
+    );
+  }
+}
+
+function fail(owner: Pending, error: unknown): void {
+  if (owner.failed) return;
+  owner.failed = true;
+  const described = describeFileError(error, "publish") as Error;
+  owner.reject(Object.assign(described, { partial: owner.done }));
+}
+
+/** Whether a file system refuses hard links as such. */
+export function isLinkRefusal(error: unknown): boolean {
+  return ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"].includes(systemCode(error));
+}
+
+/** Splits what a group holds into segments, in order; what is visible later never shares one with what is visible now. */
+function* splitIntoSegments(group: readonly Pending[]): Generator<Item[], void, undefined> {
+  let chunk: Item[] = [];
+  let bytes = 0;
+  for (const owner of group) {
+    for (const submission of owner.submissions) {
+      const size = submission.payload.byteLength;
+      const fits = chunk.length < segmentMessages && bytes + size <= segmentBytes &&
+        chunk[0]?.submission.delayed === submission.delayed;
+      if (chunk.length > 0 && !fits) {
+        yield chunk;
+        chunk = [];
+        bytes = 0;
+      }
+      chunk.push({ submission, owner });
+      bytes += size;
+    }
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+/** The bytes of a segment and where each record lies in it. */
+function layOut(items: readonly Item[], segment: string): { bytes: Uint8Array; placed: Placed[] } {
+  const headers = items.map(({ submission }) => encodeHeaders(submission.headers));
+  const placed: Placed[] = [];
+  let end = 0;
+  for (const [index, item] of items.entries()) {
+    const length = recordLength(headers[index]!, item.submission.payload);
+    placed.push({ item, segment, offset: end, length });
+    end += length;
+  }
+  const bytes = new Uint8Array(end);
+  for (const [index, { item, offset }] of placed.entries()) {
+    writeRecord(bytes, offset, item.submission.id, headers[index]!, item.submission.payload);
+  }
+  return { bytes, placed };
+}
+
+/** Creates a file with its bytes on the device; nothing is left of it after a failure. */
+export async function writeFlushed(operations: FileOperations, path: string, bytes: Uint8Array): Promise<void> {
+  const descriptor = operations.create(path);
+  try {
+    const writing = operations.write(descriptor, bytes);
+    if (writing !== undefined) await writing;
+    await operations.flush(descriptor);
+  } catch (error) {
+    attempt(() => operations.unlink(path), "ENOENT");
+    throw error;
+  } finally {
+    operations.close(descriptor);
+  }
+}

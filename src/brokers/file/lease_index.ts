@@ -1,0 +1,191 @@
+/**
+ * Leases by deadline: where this process puts them, and which have lapsed, whoever made them.
+ *
+ * A lease bucket's name says when its earliest lease may end, so that a receive reads only those that have begun to lapse.
+ * Each process makes its own: a bucket is never made twice under one name, so its entry in the parent, once flushed,
+ * stays flushed.
+ *
+ * @module
+ */
+
+import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { isLeaseBucketName, type NonceSource, parseEntry, renderLeaseBucket } from "./names.ts";
+
+/** A bucket of leases. */
+export interface LeaseBucket {
+  readonly name: string;
+  readonly path: string;
+  /** The earliest deadline that it may hold, in ms. */
+  readonly start: number;
+  readonly own: boolean;
+  /** A bound below every deadline in it, in ms; `Infinity` when it is known to be empty. */
+  earliest: number;
+  /** How many leases this process put into it and has not settled. */
+  held: number;
+}
+
+/** What an index needs to know of its surroundings. */
+export interface LeaseIndexOptions {
+  readonly operations: FileOperations;
+  /** The state directory. */
+  readonly directory: string;
+  readonly nonces: NonceSource;
+  /** How many leases fill a bucket. */
+  readonly bucketSize: number;
+  /** Whether a bucket may be entered; reports one that may not. */
+  readonly mayEnter: (path: string) => boolean;
+}
+
+/** A lease that has lapsed. */
+export interface LapsedLease {
+  readonly bucket: LeaseBucket;
+  readonly name: string;
+}
+
+/** How far apart the deadlines in one bucket may be, in ms. */
+const bucketSpan = 10_000;
+
+/** The lease buckets of one queue. */
+export class LeaseIndex {
+  readonly #options: LeaseIndexOptions;
+  readonly #known = new Map<string, LeaseBucket>();
+  /** The buckets that this process fills, by start. */
+  readonly #filling = new Map<number, LeaseBucket>();
+  readonly #making = new Map<number, Promise<LeaseBucket>>();
+  readonly #refused = new Set<string>();
+
+  constructor(options: LeaseIndexOptions) {
+    this.#options = options;
+  }
+
+  /** The bucket for a deadline, if one is at hand. */
+  bucketAt(deadline: number): LeaseBucket | undefined {
+    const bucket = this.#filling.get(startOf(deadline));
+    return bucket !== undefined && bucket.held < this.#options.bucketSize ? bucket : undefined;
+  }
+
+  /** Makes a bucket for a deadline and puts its entry on the device, so that a lease moved into it cannot be lost. */
+  makeBucket(deadline: number): Promise<LeaseBucket> {
+    const start = startOf(deadline);
+    let making = this.#making.get(start);
+    if (making === undefined) {
+      making = this.#make(start).finally(() => this.#making.delete(start));
+      this.#making.set(start, making);
+    }
+    return making;
+  }
+
+  /** Notes a lease that this process made. */
+  hold(bucket: LeaseBucket, deadline: number): void {
+    bucket.held++;
+    if (deadline < bucket.earliest) bucket.earliest = deadline;
+  }
+
+  /** Notes that a lease was settled or lost. */
+  settle(bucketName: string): void {
+    const bucket = this.#known.get(bucketName);
+    if (bucket !== undefined && bucket.held > 0) bucket.held--;
+  }
+
+  /** Never fills a bucket again: it is gone. */
+  abandon(bucket: LeaseBucket): void {
+    if (this.#filling.get(bucket.start) === bucket) this.#filling.delete(bucket.start);
+    this.#known.delete(bucket.name);
+  }
+
+  /** Looks for what other processes made and removed. */
+  refresh(): void {
+    const present = new Set(this.#options.operations.list(this.#options.directory).filter(isLeaseBucketName));
+    for (const bucket of [...this.#known.values()]) {
+      if (!present.has(bucket.name)) this.abandon(bucket);
+      else if (!bucket.own) bucket.earliest = Math.min(bucket.earliest, bucket.start);
+    }
+    for (const name of present) {
+      if (!this.#known.has(name) && !this.#refused.has(name)) this.#note(name, false);
+    }
+  }
+
+  /** Leases that have lapsed, at most `max`; lists only buckets that have begun to lapse, and removes emptied ones. */
+  *lapsed(now: number, max: number): Generator<LapsedLease, void, undefined> {
+    let found = 0;
+    for (const bucket of [...this.#known.values()].sort((a, b) => a.earliest - b.earliest)) {
+      if (bucket.earliest > now && !this.#isOver(bucket, now)) continue;
+      const names = this.#list(bucket);
+      if (names === undefined) continue;
+      let left = 0;
+      let earliest = Infinity;
+      for (const name of names) {
+        const deadline = Number(name.slice(0, 13));
+        if (deadline <= now && found < max) {
+          found++;
+          yield { bucket, name };
+        } else {
+          left++;
+          earliest = Math.min(earliest, deadline);
+        }
+      }
+      bucket.earliest = earliest;
+      if (left === 0 && this.#isOver(bucket, now)) this.#remove(bucket);
+      if (found >= max) return;
+    }
+  }
+
+  /** A bound below every deadline known, in ms; `undefined` when nothing is known to be leased. */
+  firstDeadline(): number | undefined {
+    let first = Infinity;
+    for (const { earliest } of this.#known.values()) first = Math.min(first, earliest);
+    return first === Infinity ? undefined : first;
+  }
+
+  /** Forgets deadlines and looks at every bucket anew when it is next asked. */
+  reset(): void {
+    for (const bucket of this.#known.values()) bucket.earliest = bucket.start;
+  }
+
+  #isOver(bucket: LeaseBucket, now: number): boolean {
+    return bucket.start + bucketSpan <= now;
+  }
+
+  #list(bucket: LeaseBucket): string[] | undefined {
+    const { operations, mayEnter } = this.#options;
+    if (!bucket.own && !mayEnter(bucket.path)) {
+      this.#refused.add(bucket.name);
+      this.#known.delete(bucket.name);
+      return undefined;
+    }
+    try {
+      return operations.list(bucket.path).filter((name) => parseEntry(name)?.state === "l");
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      this.abandon(bucket);
+      return undefined;
+    }
+  }
+
+  #remove(bucket: LeaseBucket): void {
+    attempt(() => this.#options.operations.removeDirectory(bucket.path), "ENOENT", "ENOTEMPTY", "EEXIST");
+    this.abandon(bucket);
+  }
+
+  async #make(start: number): Promise<LeaseBucket> {
+    const { operations, directory, nonces } = this.#options;
+    const name = renderLeaseBucket(start, nonces.next());
+    operations.makeDirectory(`${directory}/${name}`);
+    await flushDirectory(operations, directory);
+    const bucket = this.#note(name, true);
+    this.#filling.set(start, bucket);
+    return bucket;
+  }
+
+  #note(name: string, own: boolean): LeaseBucket {
+    const start = Number(name.slice(0, 13));
+    const path = `${this.#options.directory}/${name}`;
+    const bucket: LeaseBucket = { name, path, start, own, earliest: own ? Infinity : start, held: 0 };
+    this.#known.set(name, bucket);
+    return bucket;
+  }
+}
+
+function startOf(deadline: number): number {
+  return deadline - deadline % bucketSpan;
+}

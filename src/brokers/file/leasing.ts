@@ -1,0 +1,199 @@
+/**
+ * Receiving: takes what is due under a lease, reclaims what lapsed, and buries what may not be delivered any more.
+ *
+ * @module
+ */
+
+import type { NormalizedPolicy } from "../../core/policy.ts";
+import { expiredFailure, lapsedFailure, type RecordedFailure } from "../../core/failure.ts";
+import { maxDeliveryCount } from "../../core/limits.ts";
+import type { Delivery, Receipt } from "../../core/values.ts";
+import { type Burial, makeDeadRecord } from "./dead_store.ts";
+import type { LeaseBucket } from "./lease_index.ts";
+import { type Entry, parseEntry, parseFailure, renderEntry } from "./names.ts";
+import { attempt } from "./operations.ts";
+import type { QueueDirectory, Taken } from "./queue_directory.ts";
+import type { StoredRecord } from "./records.ts";
+
+/** The most messages that one receive buries, and the most lapsed leases that it reclaims. */
+const buriedPerReceive = 100;
+const reclaimedPerReceive = 256;
+
+/** How many renames a receive makes before the event loop gets a turn: 64 take about 1 ms. */
+const renamesPerTurn = 64;
+
+/** A leased entry: where it lies and what its name says. */
+export interface HeldEntry {
+  readonly bucket: LeaseBucket;
+  readonly name: string;
+  readonly path: string;
+  readonly entry: Entry;
+}
+
+interface Doomed {
+  readonly held: HeldEntry;
+  readonly failure: RecordedFailure;
+}
+
+/** Leases messages of one directory under one policy. */
+export class Leasing {
+  readonly #directory: QueueDirectory;
+  readonly #policy: NormalizedPolicy;
+  /** Whether the last receive stopped at its bound of burials or reclaims, so that the next one has work at once. */
+  #cutShort = false;
+
+  constructor(directory: QueueDirectory, policy: NormalizedPolicy) {
+    this.#directory = directory;
+    this.#policy = policy;
+  }
+
+  /** Whether the last receive left work that it did not get to. */
+  get cutShort(): boolean {
+    return this.#cutShort;
+  }
+
+  /** Leases up to `max` messages until `deadline`. */
+  async receive(max: number, now: number, deadline: number): Promise<Delivery[]> {
+    this.#cutShort = false;
+    await this.#directory.refresh(false, now);
+    const doomed: Doomed[] = await this.#reclaim(now, deadline);
+    const deliveries: Delivery[] = [];
+    let refreshed = false;
+    let renames = 0;
+    while (deliveries.length < max) {
+      const taken = this.#directory.take(now);
+      if (taken === undefined) {
+        if (refreshed) break;
+        refreshed = true;
+        await this.#directory.refresh(true, now);
+        if (doomed.length < buriedPerReceive) doomed.push(...await this.#reclaim(now, deadline));
+        continue;
+      }
+      if (++renames % renamesPerTurn === 0) await this.#directory.operations.pause();
+      const entry = parseEntry(taken.name)!;
+      const expired = this.#policy.maxAge > 0 && now - entry.enqueuedAt >= this.#policy.maxAge;
+      if (expired && doomed.length >= buriedPerReceive) {
+        this.#directory.giveBack(taken);
+        this.#cutShort = true;
+        break;
+      }
+      const count = expired ? entry.deliveries : Math.min(entry.deliveries + 1, maxDeliveryCount);
+      const held = await this.#lease(taken, { ...entry, instant: deadline, state: "l", deliveries: count });
+      if (held === undefined) continue;
+      if (expired) doomed.push({ held, failure: expiredFailure(parseFailure(entry.failure)?.code ?? 0) });
+      else {
+        const delivery = await this.#deliver(held);
+        if (delivery !== undefined) deliveries.push(delivery);
+      }
+    }
+    await this.bury(doomed, now);
+    return deliveries;
+  }
+
+  /** Moves entries to the dead letters; each is removed from the leases once its letter is on the device. */
+  async bury(doomed: readonly Doomed[], now: number): Promise<void> {
+    if (doomed.length === 0) return;
+    const { dead, operations, leases } = this.#directory;
+    const burials: Burial[] = [];
+    const buried: HeldEntry[] = [];
+    for (const { held, failure } of doomed) {
+      const record = await this.#read(held);
+      if (record === undefined) continue;
+      burials.push({ id: held.entry.id, record: makeDeadRecord(record, held.entry, failure, now) });
+      buried.push(held);
+    }
+    await dead.bury(burials);
+    for (const { path, bucket } of buried) {
+      attempt(() => operations.unlink(path), "ENOENT");
+      leases.settle(bucket.name);
+    }
+  }
+
+  /**
+   * Replaces a leased entry by one under a fresh name, which is what makes it this call's alone; `undefined` when the
+   * lease had ended.
+   */
+  async renew(path: string, bucketName: string, entry: Entry, deadline: number): Promise<HeldEntry | undefined> {
+    const renewed = await this.#moveToLeases(path, { ...entry, instant: deadline });
+    if (renewed !== undefined) this.#directory.leases.settle(bucketName);
+    return renewed;
+  }
+
+  async #lease(taken: Taken, entry: Entry): Promise<HeldEntry | undefined> {
+    const held = await this.#moveToLeases(taken.path, entry);
+    if (held === undefined) taken.index.noteLoss();
+    else taken.index.noteWin();
+    return held;
+  }
+
+  async #moveToLeases(from: string, entry: Entry): Promise<HeldEntry | undefined> {
+    const { operations, leases, nonces } = this.#directory;
+    const named = { ...entry, nonce: nonces.next() };
+    const name = renderEntry(named);
+    for (;;) {
+      const bucket = leases.bucketAt(entry.instant) ?? await leases.makeBucket(entry.instant);
+      const path = `${bucket.path}/${name}`;
+      if (attempt(() => operations.rename(from, path), "ENOENT")) {
+        leases.hold(bucket, entry.instant);
+        return { bucket, name, path, entry: named };
+      }
+      if (attempt(() => void operations.status(bucket.path), "ENOENT")) return undefined;
+      leases.abandon(bucket);
+    }
+  }
+
+  /** Hands lapsed leases back to the waiting entries; those out of attempts are returned for burial. */
+  async #reclaim(now: number, deadline: number): Promise<Doomed[]> {
+    const { leases, ready } = this.#directory;
+    const doomed: Doomed[] = [];
+    let found = 0;
+    for (const { bucket, name } of leases.lapsed(now, reclaimedPerReceive)) {
+      if (++found === reclaimedPerReceive) this.#cutShort = true;
+      const entry = parseEntry(name)!;
+      const path = `${bucket.path}/${name}`;
+      if (entry.deliveries >= this.#policy.maxDeliveries) {
+        if (doomed.length === buriedPerReceive) {
+          this.#cutShort = true;
+          bucket.earliest = Math.min(bucket.earliest, entry.instant);
+          continue;
+        }
+        const held = await this.renew(path, bucket.name, entry, deadline);
+        if (held !== undefined) doomed.push({ held, failure: lapsedFailure });
+      } else {
+        const waiting: Entry = { ...entry, instant: now, state: entry.deliveries === 0 ? "a" : "b", failure: "l" };
+        if (await this.#directory.shelve(path, waiting, ready)) leases.settle(bucket.name);
+      }
+    }
+    return doomed;
+  }
+
+  async #deliver(held: HeldEntry): Promise<Delivery | undefined> {
+    const record = await this.#read(held);
+    if (record === undefined) return undefined;
+    const { entry, bucket, name } = held;
+    const lastFailure = parseFailure(entry.failure);
+    return {
+      lease: { receipt: `${bucket.name}.${name}` as Receipt, expiresAt: new Date(entry.instant) },
+      message: {
+        id: entry.id,
+        enqueuedAt: new Date(entry.enqueuedAt),
+        payload: record.payload,
+        headers: record.headers,
+      },
+      deliveries: entry.deliveries,
+      priority: entry.priority,
+      ...(lastFailure === undefined ? {} : { lastFailure }),
+    };
+  }
+
+  /** The record of a held entry; sets the entry aside when its file does not hold that message. */
+  async #read(held: HeldEntry): Promise<StoredRecord | undefined> {
+    const { reader, leases } = this.#directory;
+    const read = reader.read(held.path, held.entry);
+    const record = read instanceof Promise ? await read : read;
+    if (record !== undefined) return record;
+    this.#directory.setAside(held.path, held.name);
+    leases.settle(held.bucket.name);
+    return undefined;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Passes over names: counting, paging and purging. A pass reads no payload and lets the event loop turn every few
+ * folders.
+ *
+ * @module
+ */
+
+import type { LiveMessage, PurgeResult, Stats } from "../../core/values.ts";
+import { type Entry, isBucketName, isLeaseBucketName, parseDead, parseEntry } from "./names.ts";
+import { attempt, systemCode } from "./operations.ts";
+import type { QueueDirectory } from "./queue_directory.ts";
+
+type LiveState = "ready" | "delayed" | "leased";
+
+/** A folder of entries and what lies in it. */
+interface Folder {
+  readonly state: LiveState;
+  readonly path: string;
+  readonly names: string[];
+}
+
+interface Listed {
+  readonly path: string;
+  readonly entry: Entry;
+}
+
+const liveStates: readonly LiveState[] = ["ready", "delayed", "leased"];
+
+/** How many names an iteration over everything keeps in memory, each pass over the queue. */
+const idsPerPass = 10_000;
+
+/** How long a pass runs before the event loop gets a turn, in ms. */
+const passSlice = 5;
+
+/** Walks the names of one queue. */
+export class Listing {
+  readonly #directory: QueueDirectory;
+
+  constructor(directory: QueueDirectory) {
+    this.#directory = directory;
+  }
+
+  /** Counts everything; one pass over all names. */
+  async stats(now: number, signal: AbortSignal | undefined): Promise<Stats> {
+    let ready = 0;
+    let delayed = 0;
+    let leased = 0;
+    let oldest = Infinity;
+    let nextDue = Infinity;
+    for await (const { state, names } of this.#folders(signal)) {
+      for (const name of names) {
+        const entry = parseEntry(name);
+        if (entry === undefined) continue;
+        oldest = Math.min(oldest, entry.enqueuedAt);
+        if (state === "leased") leased++;
+        else {
+          nextDue = Math.min(nextDue, entry.instant);
+          if (state === "ready" || entry.instant <= now) ready++;
+          else delayed++;
+        }
+      }
+    }
+    const dead = await this.#countDead(signal);
+    return {
+      ready,
+      delayed,
+      queued: ready + delayed,
+      leased,
+      dead,
+      ...(oldest === Infinity ? {} : { oldestEnqueuedAt: new Date(oldest) }),
+      ...(nextDue === Infinity ? {} : { nextDueAt: new Date(nextDue) }),
+    };
+  }
+
+  /** A page of live messages by id: one pass over all names, then the page's payloads. */
+  async page(after: string, max: number, signal: AbortSignal | undefined): Promise<LiveMessage[]> {
+    for (let from = after;;) {
+      const listed = await this.#firstIds(from, max, signal);
+      const page: LiveMessage[] = [];
+      for (const item of listed) {
+        signal?.throwIfAborted();
+        const live = await this.#read(item);
+        if (live !== undefined) page.push(live);
+      }
+      // A page of which everything left meanwhile is not the end.
+      if (page.length > 0 || listed.length < max) return page;
+      from = listed.at(-1)!.entry.id;
+    }
+  }
+
+  /** Live messages by id, read as they are asked for. */
+  async *all(after: string, signal: AbortSignal | undefined): AsyncGenerator<LiveMessage, void, undefined> {
+    for (let from = after;;) {
+      const listed = await this.#firstIds(from, idsPerPass, signal);
+      for (const item of listed) {
+        signal?.throwIfAborted();
+        const live = await this.#read(item);
+        if (live !== undefined) yield live;
+      }
+      if (listed.length < idsPerPass) return;
+      from = listed.at(-1)!.entry.id;
+    }
+  }
+
+  /** Removes every live message. */
+  async purge(signal: AbortSignal | undefined): Promise<PurgeResult> {
+    const { operations } = this.#directory;
+    let queued = 0;
+    let leased = 0;
+    for await (const { state, path, names } of this.#folders(signal)) {
+      for (const name of names) {
+        if (parseEntry(name) === undefined) continue;
+        if (!attempt(() => operations.unlink(`${path}/${name}`), "ENOENT")) continue;
+        if (state === "leased") leased++;
+        else queued++;
+      }
+    }
+    return { queued, leased };
+  }
+
+  async *#folders(signal: AbortSignal | undefined): AsyncGenerator<Folder, void, undefined> {
+    const { operations } = this.#directory;
+    let started = performance.now();
+    for (const state of liveStates) {
+      const isFolder = state === "leased" ? isLeaseBucketName : isBucketName;
+      const directory = this.#directory.pathOf(state);
+      for (const bucket of operations.list(directory).filter(isFolder)) {
+        signal?.throwIfAborted();
+        const path = `${directory}/${bucket}`;
+        const names = this.#directory.mayEnter(path) ? listOrNothing(() => operations.list(path)) : [];
+        yield { state, path, names };
+        if (performance.now() - started < passSlice) continue;
+        await operations.pause();
+        started = performance.now();
+      }
+    }
+  }
+
+  async #countDead(signal: AbortSignal | undefined): Promise<number> {
+    const { dead, operations } = this.#directory;
+    const directory = this.#directory.pathOf("dead");
+    let count = 0;
+    for (const [index, folder] of dead.folders().entries()) {
+      signal?.throwIfAborted();
+      if (index > 0 && index % 16 === 0) await operations.pause();
+      for (const name of listOrNothing(() => operations.list(`${directory}/${folder}`))) {
+        if (parseDead(name) !== undefined) count++;
+      }
+    }
+    return count;
+  }
+
+  /** The entries with the `max` least ids after one; an id seen twice while it moved counts once. */
+  async #firstIds(after: string, max: number, signal: AbortSignal | undefined): Promise<Listed[]> {
+    let found = new Map<string, Listed>();
+    let bound = "~";
+    const keepLeast = () => {
+      const sorted = [...found.values()].sort((a, b) => a.entry.id < b.entry.id ? -1 : 1).slice(0, max);
+      found = new Map(sorted.map((listed) => [listed.entry.id, listed]));
+      if (sorted.length === max) bound = sorted.at(-1)!.entry.id;
+    };
+    for await (const { path, names } of this.#folders(signal)) {
+      for (const name of names) {
+        const id = name.slice(14, 40);
+        if (id <= after || id > bound) continue;
+        const entry = parseEntry(name);
+        if (entry !== undefined) found.set(id, { path: `${path}/${name}`, entry });
+      }
+      if (found.size > 2 * max + 1_000) keepLeast();
+    }
+    keepLeast();
+    return [...found.values()];
+  }
+
+  async #read({ path, entry }: Listed): Promise<LiveMessage | undefined> {
+    let record;
+    try {
+      record = await this.#directory.reader.read(path, entry);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT" || systemCode(error) === "ELOOP") return undefined;
+      throw error;
+    }
+    if (record === undefined) return undefined;
+    return {
+      message: {
+        id: entry.id,
+        enqueuedAt: new Date(entry.enqueuedAt),
+        payload: record.payload,
+        headers: record.headers,
+      },
+      visibleAt: new Date(entry.instant),
+      deliveries: entry.deliveries,
+      leased: entry.state === "l",
+      priority: entry.priority,
+    };
+  }
+}
+
+function listOrNothing(list: () => string[]): string[] {
+  try {
+    return list();
+  } catch (error) {
+    if (systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR") return [];
+    throw error;
+  }
+}

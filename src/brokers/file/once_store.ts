@@ -1,0 +1,196 @@
+/**
+ * Once keys: a key's entry is a hard link, made exclusively, to the flushed file that holds its message.
+ *
+ * The message's file lies in `pending/` under a flushed name first. The key is linked to it, then the file itself is moved
+ * to its bucket. So a pending file with a key is a message that still has to be moved, whoever finds it, and after any
+ * crash a reserved key's message is either pending or was moved: no key costs its message.
+ *
+ * Keys of one hash follow each other by a generation number, so that of processes that race for an expired key exactly one
+ * makes the next generation's name.
+ *
+ * @module
+ */
+
+import { isLinkRefusal, writeFlushed } from "./committer.ts";
+import { isEntryName, type NonceSource, parseEntry } from "./names.ts";
+import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { splitFooter } from "./records.ts";
+
+/** How many other reservations each new one looks at. */
+const sweptPerKey = 3;
+
+/** A footer and the four bytes of its length and mark lie within so many bytes of a file's end. */
+const footerReach = 1_024;
+
+/** What a once file's footer says. */
+export interface OnceFooter {
+  /** When the key is free again, in ms. */
+  readonly end: number;
+  /** The message's name in `pending/`. */
+  readonly pending: string;
+  /** The name that the message's entry gets. */
+  readonly entry: string;
+}
+
+interface Generation {
+  readonly number: number;
+  readonly path: string;
+}
+
+const keyPattern = /^([0-9a-f]{64})-([0-9]{10})$/;
+const pendingPattern = /^[0-9A-HJKMNP-TV-Z]{10}$/;
+
+/**
+ * How long an expired key's entry stays, in ms: nobody who saw it expired may still be about to make the next generation
+ * when it goes.
+ */
+const expiredKeyLife = 60_000;
+
+/** The once keys of one queue. */
+export class OnceStore {
+  readonly #operations: FileOperations;
+  readonly #directory: string;
+  readonly #pending: string;
+  readonly #nonces: NonceSource;
+
+  constructor(operations: FileOperations, directory: string, pending: string, nonces: NonceSource) {
+    this.#operations = operations;
+    this.#directory = directory;
+    this.#pending = pending;
+    this.#nonces = nonces;
+  }
+
+  /** Where a pending message of that name lies. */
+  pendingPath(name: string): string {
+    return `${this.#pending}/${name}`;
+  }
+
+  /** A fresh name for a pending message. */
+  pendingName(): string {
+    return this.#nonces.next();
+  }
+
+  /** The newest reservation of a key and the number that the next one gets. */
+  async look(key: string): Promise<{ reservation: OnceFooter | undefined; next: string }> {
+    const hash = this.#operations.sha256(key);
+    const newest = this.#generations(hash)[0];
+    const next = `${this.#folder(hash)}/${hash}-${String((newest?.number ?? 0) + 1).padStart(10, "0")}`;
+    return { reservation: newest && await this.#readFooter(newest.path), next };
+  }
+
+  /** Makes the folder of a key's reservations; its own entry is on the device then. */
+  async prepare(reservation: string): Promise<void> {
+    const folder = reservation.slice(0, reservation.lastIndexOf("/"));
+    if (attempt(() => this.#operations.makeDirectory(folder), "EEXIST")) await this.flush(this.#directory);
+  }
+
+  /** Reserves a key for a pending message; `false` when a rival was first. */
+  async reserve(pendingName: string, reservation: string, bytes: Uint8Array): Promise<boolean> {
+    try {
+      return attempt(() => this.#operations.link(this.pendingPath(pendingName), reservation), "EEXIST");
+    } catch (error) {
+      if (!isLinkRefusal(error)) throw error;
+    }
+    // No hard links here: an exclusive copy reserves as well.
+    try {
+      await writeFlushed(this.#operations, reservation, bytes);
+      return true;
+    } catch (error) {
+      if (systemCode(error) === "EEXIST") return false;
+      throw error;
+    }
+  }
+
+  /** Puts a reservation on the device. */
+  async secure(reservation: string): Promise<void> {
+    await this.flush(reservation.slice(0, reservation.lastIndexOf("/")));
+  }
+
+  /** Puts the pending names on the device. */
+  flushPending(): Promise<void> {
+    return this.flush(this.#pending);
+  }
+
+  /** Flushes a folder. */
+  flush(path: string): Promise<void> {
+    return flushDirectory(this.#operations, path);
+  }
+
+  /** Pending messages whose publisher has not moved them. */
+  pendingNames(): string[] {
+    return this.#operations.list(this.#pending).filter((name) => pendingPattern.test(name));
+  }
+
+  /** What a pending message's file says of it; `undefined` when it is gone or torn. */
+  async readPending(name: string): Promise<OnceFooter | undefined> {
+    return await this.#readFooter(this.pendingPath(name));
+  }
+
+  /**
+   * Looks at a few reservations beside a key's and removes those that expired some time ago and whose message was moved:
+   * every new key looks at more than one, so that spent ones do not pile up.
+   */
+  async sweep(reservation: string, now: number): Promise<void> {
+    const folder = reservation.slice(0, reservation.lastIndexOf("/"));
+    const names = this.#operations.list(folder).filter((name) => keyPattern.test(name));
+    for (let look = 0; look < sweptPerKey; look++) {
+      const path = `${folder}/${names[Math.floor(Math.random() * names.length)]}`;
+      if (path === reservation) continue;
+      const footer = await this.#readFooter(path);
+      if (footer === undefined || footer.end + expiredKeyLife > now) continue;
+      if (this.#exists(this.pendingPath(footer.pending))) continue;
+      attempt(() => this.#operations.unlink(path), "ENOENT");
+    }
+  }
+
+  #exists(path: string): boolean {
+    return attempt(() => void this.#operations.status(path), "ENOENT");
+  }
+
+  #folder(hash: string): string {
+    return `${this.#directory}/${hash.slice(0, 2)}`;
+  }
+
+  /** A hash's reservations, the newest first. */
+  #generations(hash: string): Generation[] {
+    const folder = this.#folder(hash);
+    let names: string[];
+    try {
+      names = this.#operations.list(folder);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return [];
+      throw error;
+    }
+    const generations: Generation[] = [];
+    for (const name of names) {
+      const match = keyPattern.exec(name);
+      if (match?.[1] === hash) generations.push({ number: Number(match[2]), path: `${folder}/${name}` });
+    }
+    return generations.sort((a, b) => b.number - a.number);
+  }
+
+  async #readFooter(path: string): Promise<OnceFooter | undefined> {
+    let descriptor: number;
+    try {
+      descriptor = this.#operations.open(path);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT" || systemCode(error) === "ELOOP") return undefined;
+      throw error;
+    }
+    try {
+      const { size } = this.#operations.statusOf(descriptor);
+      const reach = Math.min(size, footerReach);
+      return checkFooter(splitFooter(await this.#operations.read(descriptor, size - reach, reach))?.footer);
+    } finally {
+      this.#operations.close(descriptor);
+    }
+  }
+}
+
+/** Accepts only a footer that the broker wrote: its names go to the file system. */
+function checkFooter(footer: Record<string, unknown> | undefined): OnceFooter | undefined {
+  const { end, pending, entry } = footer ?? {};
+  if (typeof end !== "number" || typeof pending !== "string" || typeof entry !== "string") return undefined;
+  if (!pendingPattern.test(pending) || !isEntryName(entry) || parseEntry(entry)!.state === "l") return undefined;
+  return { end, pending, entry };
+}

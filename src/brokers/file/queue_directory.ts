@@ -1,0 +1,349 @@
+/**
+ * One queue directory as one process sees it: however many brokers are open on it, they share its indices, its group
+ * commit, its wake and its watch.
+ *
+ * @module
+ */
+
+import type { BrokerEvent } from "../../core/capabilities/wake.ts";
+import { WakeSource } from "../../core/wake.ts";
+import { BucketMaker, DelayedWriter, moveInto, type OwnBucket, ReadyWriter } from "./bucket_writer.ts";
+import { Committer, type Shelf } from "./committer.ts";
+import { DeadStore } from "./dead_store.ts";
+import { LeaseIndex } from "./lease_index.ts";
+import { type Entry, keyLength, NonceSource, parseEntry, renderEntry, renderInstant } from "./names.ts";
+import { OnceStore } from "./once_store.ts";
+import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
+import { SegmentReader } from "./segment_reader.ts";
+import { findDistrust, prepareState } from "./trust.ts";
+import { type Candidate, WaitingIndex } from "./waiting_index.ts";
+
+/** The folders below a queue's root. */
+export const states = ["ready", "delayed", "leased", "dead", "once", "pending", "damaged", "tmp", "wake"] as const;
+
+/** How many entries fill a bucket of waiting ones. */
+const waitingBucketSize = 500;
+
+/** How many leases fill a bucket. */
+const leaseBucketSize = 1_000;
+
+/** The least time between two looks for other processes' work while there is work at hand, in ms. */
+const refreshInterval = 10;
+
+/** A look may take a twentieth of the time, however large the queue. */
+const refreshShare = 20;
+
+/** How often leftovers of dead processes are looked for, in ms. */
+const recoveryInterval = 60_000;
+
+/** When a file without a name of its own is taken for a leftover, in ms by the file system's clock. */
+const leftoverAge = 600_000;
+
+/** When a reserved message that its publisher has not moved is taken to be left behind, in ms by the same clock. */
+const pendingAge = 5_000;
+
+/** After every entry: greater than any entry's key. */
+const noLimit = "~";
+
+/** An entry taken from the waiting ones. */
+export interface Taken extends Candidate {
+  /** Which index it came from. */
+  readonly index: WaitingIndex;
+  readonly path: string;
+}
+
+/** A directory shared by the brokers of this process. */
+export class QueueDirectory {
+  readonly operations: FileOperations;
+  readonly root: string;
+  readonly nonces: NonceSource = new NonceSource();
+  readonly wake: WakeSource = new WakeSource();
+  readonly ready: Shelf;
+  readonly delayed: Shelf;
+  readonly leases: LeaseIndex;
+  readonly dead: DeadStore;
+  readonly once: OnceStore;
+  readonly reader: SegmentReader;
+  readonly committer: Committer;
+  readonly #listeners = new Set<(event: BrokerEvent) => void>();
+  readonly #reported = new Set<string>();
+  #watchers = 0;
+  #unwatch: (() => void) | undefined;
+  #lastRefresh = -Infinity;
+  #refreshCost = 0;
+  #lastRecovery = -Infinity;
+
+  constructor(operations: FileOperations, root: string) {
+    this.operations = operations;
+    this.root = root;
+    this.ready = this.#makeShelf("ready", (maker) => new ReadyWriter(maker));
+    this.delayed = this.#makeShelf("delayed", (maker) => new DelayedWriter(maker));
+    this.leases = new LeaseIndex({
+      operations,
+      directory: this.pathOf("leased"),
+      nonces: this.nonces,
+      bucketSize: leaseBucketSize,
+      mayEnter: (path) => this.mayEnter(path),
+    });
+    this.reader = new SegmentReader(operations);
+    this.dead = new DeadStore(
+      operations,
+      this.pathOf("dead"),
+      this.pathOf("tmp"),
+      this.nonces,
+      (path) => this.mayEnter(path),
+    );
+    this.once = new OnceStore(operations, this.pathOf("once"), this.pathOf("pending"), this.nonces);
+    this.committer = new Committer({
+      operations,
+      temporary: this.pathOf("tmp"),
+      nonces: this.nonces,
+      ready: this.ready,
+      delayed: this.delayed,
+      onPublished: () => this.announce(),
+    });
+  }
+
+  /** Makes and audits the folders of a queue; what was made is on the device when it resolves. */
+  static async prepare(operations: FileOperations, root: string): Promise<void> {
+    let made = false;
+    for (const state of states) made = prepareState(operations, root, state) || made;
+    const signal = `${root}/wake/signal`;
+    if (!attempt(() => void operations.status(signal), "ENOENT")) {
+      attempt(() => operations.close(operations.create(signal)), "EEXIST");
+    }
+    if (!made) return;
+    await flushDirectory(operations, root);
+    const parent = root.slice(0, root.lastIndexOf("/")) || "/";
+    try {
+      await flushDirectory(operations, parent);
+    } catch {
+      // The parent may be out of reach (a Deno permission for the directory alone). A journalling file system puts a new
+      // directory's own entry on the device together with what is flushed in it.
+    }
+  }
+
+  /** The path of a state folder. */
+  pathOf(state: typeof states[number]): string {
+    return `${this.root}/${state}`;
+  }
+
+  /** Tells this process's consumers, and whoever watches in other processes, that there may be something to take. */
+  announce(): void {
+    this.wake.fire();
+    try {
+      this.operations.touch(`${this.root}/wake/signal`);
+    } catch {
+      // Watchers are only hinted at; their poll finds the work.
+    }
+  }
+
+  /** Takes the next entry that is due, at the highest level that has one. */
+  take(now: number): Taken | undefined {
+    const due = `${renderInstant(now)}~`;
+    for (let level = 0; level < 5; level++) {
+      const ready = this.ready.index.head(level, noLimit);
+      const delayed = this.delayed.index.head(level, due);
+      if (ready === undefined && delayed === undefined) continue;
+      const fromDelayed = ready === undefined || (delayed !== undefined && delayed.name < ready.name);
+      const { index } = fromDelayed ? this.delayed : this.ready;
+      const taken = index.take(level, fromDelayed ? due : noLimit)!;
+      return {
+        ...taken,
+        index,
+        path: `${this.pathOf(fromDelayed ? "delayed" : "ready")}/${taken.bucket}/${taken.name}`,
+      };
+    }
+    return undefined;
+  }
+
+  /** Puts an entry back that was taken and not moved. */
+  giveBack(taken: Taken): void {
+    taken.index.addEntry(taken.bucket, taken.name);
+  }
+
+  /** When something waiting or leased may become receivable by itself, in ms; `undefined` when nothing is known to. */
+  nextDue(): number | undefined {
+    const ready = this.ready.index.firstKey();
+    if (ready !== undefined) return 0;
+    const delayed = this.delayed.index.firstKey();
+    const lapse = this.leases.firstDeadline();
+    const due = Math.min(delayed === undefined ? Infinity : Number(delayed.slice(0, 13)), lapse ?? Infinity);
+    return due === Infinity ? undefined : due;
+  }
+
+  /** Looks for what other processes did; while there is work at hand, only as often as is cheap. */
+  async refresh(force: boolean, now: number): Promise<void> {
+    const started = performance.now();
+    const pause = Math.max(refreshInterval, this.#refreshCost * refreshShare);
+    if (!force && started - this.#lastRefresh < pause) return;
+    this.ready.index.refresh(started);
+    this.delayed.index.refresh(started);
+    this.leases.refresh();
+    await this.#recover(started, now);
+    this.#lastRefresh = performance.now();
+    this.#refreshCost = this.#lastRefresh - started;
+  }
+
+  /** Moves a file to the waiting entries under a fresh name; `false` when it was gone. Nothing is flushed. */
+  async shelve(from: string, entry: Entry, shelf: Shelf, front = false): Promise<boolean> {
+    return await this.#move(from, entry, shelf, front) !== undefined;
+  }
+
+  /** As `shelve`, and on the device when it resolves. */
+  async shelveDurably(from: string, entry: Entry, shelf: Shelf): Promise<boolean> {
+    const bucket = await this.#move(from, entry, shelf, false);
+    if (bucket === undefined) return false;
+    try {
+      await flushDirectory(this.operations, bucket.path);
+    } catch (error) {
+      shelf.writer.abandon(bucket);
+      throw error;
+    }
+    return true;
+  }
+
+  /** Moves a reserved message that its publisher has not moved to where it belongs. */
+  async completePending(name: string, now: number): Promise<void> {
+    const footer = await this.once.readPending(name);
+    if (footer === undefined) return;
+    const entry = parseEntry(footer.entry)!;
+    const moved = await this.shelveDurably(
+      this.once.pendingPath(name),
+      entry,
+      entry.instant > now ? this.delayed : this.ready,
+    );
+    if (moved) this.announce();
+  }
+
+  /** Sets an entry aside whose file does not hold its message. */
+  setAside(path: string, name: string): void {
+    attempt(() => this.operations.rename(path, `${this.pathOf("damaged")}/${name}`), "ENOENT");
+    this.report({ kind: "entrySkipped", path: `${this.pathOf("damaged")}/${name}`, why: "damaged" });
+  }
+
+  /** Whether a folder can be trusted; one that cannot is reported once. */
+  mayEnter(path: string): boolean {
+    let why: string | undefined;
+    if (!attempt(() => void (why = findDistrust(this.operations.status(path))), "ENOENT")) return true;
+    if (why === undefined) return true;
+    if (!this.#reported.has(path)) this.report({ kind: "entrySkipped", path, why });
+    this.#reported.add(path);
+    return false;
+  }
+
+  /** Tells everybody who listens. */
+  report(event: BrokerEvent): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch {
+        // A listener's failure is its own.
+      }
+    }
+  }
+
+  /** Adds a listener; returns what removes it. */
+  listen(listener: ((event: BrokerEvent) => void) | undefined): () => void {
+    if (listener === undefined) return () => {};
+    // A function of its own, so that one listener added twice is removed once.
+    const own = (event: BrokerEvent) => listener(event);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  /** Hears of other processes until the returned function is called; the first opens the watch, the last closes it. */
+  hold(): () => void {
+    if (this.#watchers++ === 0) this.#startWatching();
+    else if (this.#unwatch === undefined) this.report({ kind: "watchFailed", error: undefined });
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      if (--this.#watchers === 0) this.#stopWatching();
+    };
+  }
+
+  #startWatching(): void {
+    const failed = (error: unknown) => {
+      this.#stopWatching();
+      this.report({ kind: "watchFailed", error });
+    };
+    try {
+      this.#unwatch = this.operations.watch(this.pathOf("wake"), () => this.wake.fire(), failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  #stopWatching(): void {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  #makeShelf(state: "ready" | "delayed", makeWriter: (maker: BucketMaker) => Shelf["writer"]): Shelf {
+    const { operations, nonces } = this;
+    const directory = this.pathOf(state);
+    const mayEnter = (path: string) => this.mayEnter(path);
+    const index = new WaitingIndex({ operations, directory, bucketSize: waitingBucketSize, mayEnter });
+    const maker = new BucketMaker({ operations, directory, nonces, index, bucketSize: waitingBucketSize });
+    return { maker, writer: makeWriter(maker), index };
+  }
+
+  async #move(from: string, entry: Entry, shelf: Shelf, front: boolean): Promise<OwnBucket | undefined> {
+    const name = renderEntry({ ...entry, nonce: this.nonces.next() });
+    for (;;) {
+      const bucket = shelf.writer.place(entry.priority, name.slice(0, keyLength), front);
+      // A message that is on the device must not be moved into a folder that is not.
+      if (!bucket.durable) await shelf.maker.secure(bucket);
+      const outcome = moveInto(this.operations, from, bucket, name);
+      if (outcome === "sourceGone") return undefined;
+      if (outcome === "bucketGone") {
+        shelf.writer.abandon(bucket);
+        continue;
+      }
+      bucket.count++;
+      shelf.index.addEntry(bucket.name, name);
+      return bucket;
+    }
+  }
+
+  /** Finishes what dead processes left: reserved messages that were not moved, temporary files. */
+  async #recover(started: number, instant: number): Promise<void> {
+    const pending = this.once.pendingNames();
+    const due = started - this.#lastRecovery >= recoveryInterval;
+    if (pending.length === 0 && !due) return;
+    const signal = `${this.root}/wake/signal`;
+    if (!attempt(() => this.operations.touch(signal), "ENOENT")) return;
+    const now = this.operations.status(signal).changedAt;
+    for (const name of pending.slice(0, 100)) await this.#recoverPending(name, now, instant);
+    if (!due) return;
+    this.#lastRecovery = started;
+    for (const name of this.operations.list(this.pathOf("tmp")).slice(0, 1_000)) {
+      const path = `${this.pathOf("tmp")}/${name}`;
+      attempt(
+        () => {
+          if (now - this.operations.status(path).changedAt > leftoverAge) this.operations.unlink(path);
+        },
+        "ENOENT",
+        "EISDIR",
+        "EPERM",
+      );
+    }
+  }
+
+  async #recoverPending(name: string, now: number, instant: number): Promise<void> {
+    const path = this.once.pendingPath(name);
+    let links = 0;
+    let age = 0;
+    if (
+      !attempt(() => {
+        const status = this.operations.status(path);
+        links = status.links;
+        age = now - status.changedAt;
+      }, "ENOENT")
+    ) return;
+    if (links > 1 && age > pendingAge) await this.completePending(name, instant);
+    else if (links === 1 && age > leftoverAge) attempt(() => this.operations.unlink(path), "ENOENT");
+  }
+}

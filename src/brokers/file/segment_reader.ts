@@ -1,0 +1,80 @@
+/**
+ * Reads records, sharing what neighbours in one segment have in common.
+ *
+ * @module
+ */
+
+import type { Entry } from "./names.ts";
+import type { FileOperations } from "./operations.ts";
+import { readRecord, type StoredRecord } from "./records.ts";
+
+/** The largest segment that is kept in memory whole, in bytes: a full one with its headers. */
+const largestShared = 1_500_000;
+
+/** How many segments are kept in memory. */
+const keptSegments = 4;
+
+/** How many segments are remembered as touched once. */
+const touchedSegments = 64;
+
+/** What a read gives: `undefined` when the bytes at the path are not that message's. */
+export type ReadResult = StoredRecord | undefined;
+
+/**
+ * Reads the records of entries. The first message of a segment is read by itself; when a second one follows, the segment
+ * is read whole, and its other messages cost no call at all. Payloads are the caller's to keep.
+ */
+export class SegmentReader {
+  readonly #operations: FileOperations;
+  readonly #kept = new Map<string, Uint8Array>();
+  readonly #touched = new Set<string>();
+
+  constructor(operations: FileOperations) {
+    this.#operations = operations;
+  }
+
+  /** The record of an entry that lies at a path; `ENOENT` when it is gone. */
+  read(path: string, entry: Entry): ReadResult | Promise<ReadResult> {
+    const kept = this.#kept.get(entry.segment);
+    if (kept !== undefined) return copyFrom(kept, entry);
+    const descriptor = this.#operations.open(path);
+    let bytes: Uint8Array | Promise<Uint8Array> | undefined;
+    try {
+      const whole = this.#touched.has(entry.segment) ? this.#operations.statusOf(descriptor).size : Infinity;
+      const shared = whole <= largestShared;
+      bytes = shared
+        ? this.#operations.read(descriptor, 0, whole)
+        : this.#operations.read(descriptor, entry.offset, entry.length);
+      if (bytes instanceof Uint8Array) return this.#finish(bytes, entry, shared);
+      return bytes.then((read) => this.#finish(read, entry, shared)).finally(() => this.#operations.close(descriptor));
+    } finally {
+      if (bytes === undefined || bytes instanceof Uint8Array) this.#operations.close(descriptor);
+    }
+  }
+
+  /** Forgets what it keeps. */
+  clear(): void {
+    this.#kept.clear();
+    this.#touched.clear();
+  }
+
+  #finish(bytes: Uint8Array, entry: Entry, shared: boolean): ReadResult {
+    if (!shared) {
+      remember(this.#touched, entry.segment);
+      return readRecord(bytes, entry.id);
+    }
+    this.#kept.set(entry.segment, bytes);
+    if (this.#kept.size > keptSegments) this.#kept.delete(this.#kept.keys().next().value!);
+    return copyFrom(bytes, entry);
+  }
+}
+
+function copyFrom(segment: Uint8Array, entry: Entry): ReadResult {
+  const record = readRecord(segment.subarray(entry.offset, entry.offset + entry.length), entry.id);
+  return record && { headers: record.headers, payload: record.payload.slice() };
+}
+
+function remember(touched: Set<string>, segment: string): void {
+  touched.add(segment);
+  if (touched.size > touchedSegments) touched.delete(touched.values().next().value!);
+}

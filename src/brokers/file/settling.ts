@@ -1,0 +1,163 @@
+/**
+ * Settling: what becomes of a leased message, each outcome one rename or unlink that only the lease's holder can make.
+ *
+ * @module
+ */
+
+import { QueueError } from "../../core/error.ts";
+import { type RecordedFailure, recordFailure } from "../../core/failure.ts";
+import { instantAfter, readClock } from "../../core/instants.ts";
+import type { TimeSource } from "../../core/clock.ts";
+import type { NormalizedPolicy } from "../../core/policy.ts";
+import { AckOutcome, type Lease, type NackResult, type Receipt } from "../../core/values.ts";
+import type { Leasing } from "./leasing.ts";
+import { type Entry, parseReceipt, renderFailure } from "./names.ts";
+import { attempt, systemCode } from "./operations.ts";
+import type { QueueDirectory } from "./queue_directory.ts";
+
+/** How many unlinks `ackMany` makes before the event loop gets a turn: 128 take about 1 ms. */
+const unlinksPerTurn = 128;
+
+interface Leased {
+  readonly path: string;
+  readonly bucket: string;
+  readonly entry: Entry;
+}
+
+function leaseExpired(): never {
+  throw new QueueError("LEASE_EXPIRED");
+}
+
+/** Settles leases of one directory under one policy. */
+export class Settling {
+  readonly #directory: QueueDirectory;
+  readonly #policy: NormalizedPolicy;
+  readonly #clock: TimeSource;
+  readonly #leasing: Leasing;
+
+  constructor(directory: QueueDirectory, policy: NormalizedPolicy, clock: TimeSource, leasing: Leasing) {
+    this.#directory = directory;
+    this.#policy = policy;
+    this.#clock = clock;
+    this.#leasing = leasing;
+  }
+
+  /** Removes a leased message. */
+  ack(receipt: Receipt): void {
+    const { path, bucket } = this.#find(receipt, readClock(this.#clock));
+    if (!attempt(() => this.#directory.operations.unlink(path), "ENOENT")) this.#gone(bucket);
+    this.#directory.leases.settle(bucket);
+  }
+
+  /** Removes many; an outcome a receipt. */
+  async ackMany(receipts: readonly Receipt[], signal: AbortSignal | undefined): Promise<AckOutcome[]> {
+    const outcomes = new Array<AckOutcome>(receipts.length).fill(AckOutcome.notAttempted);
+    for (const [index, receipt] of receipts.entries()) {
+      if (index > 0 && index % unlinksPerTurn === 0) {
+        await this.#directory.operations.pause();
+        if (signal?.aborted) throw signal.reason;
+      }
+      try {
+        outcomes[index] = this.#tryAck(receipt);
+      } catch (error) {
+        throw new QueueError(
+          "QUEUE_BACKEND_FAILED",
+          `Cannot acknowledge the batch: the file system answered ${systemCode(error)} at receipt ${index + 1}`,
+          { fields: { operation: "acknowledge", code: systemCode(error) }, cause: error, partial: outcomes },
+        );
+      }
+    }
+    return outcomes;
+  }
+
+  /** Hands back after `delay` ms, or buries a message out of attempts. */
+  async nack(receipt: Receipt, cause: unknown, delayOf: (deliveries: number) => number): Promise<NackResult> {
+    const now = readClock(this.#clock);
+    const leased = this.#find(receipt, now);
+    const { deliveries } = leased.entry;
+    const failure = recordFailure(cause);
+    if (deliveries >= this.#policy.maxDeliveries) {
+      await this.#bury(leased, failure, now);
+      return { deliveries, deadLettered: true };
+    }
+    const visibleAt = instantAfter(now, delayOf(deliveries), "delay");
+    const entry: Entry = { ...leased.entry, instant: visibleAt, state: "b", failure: renderFailure(failure) };
+    await this.#handBack(leased, entry, visibleAt > now, false);
+    return { deliveries, visibleAt: new Date(visibleAt), deadLettered: false };
+  }
+
+  /** Moves to the dead letters. */
+  async reject(receipt: Receipt, cause: unknown): Promise<void> {
+    const now = readClock(this.#clock);
+    await this.#bury(this.#find(receipt, now), recordFailure(cause), now);
+  }
+
+  /** Hands back uncounted. */
+  async release(receipt: Receipt, delay: number): Promise<void> {
+    const now = readClock(this.#clock);
+    const visibleAt = instantAfter(now, delay, "delay");
+    const leased = this.#find(receipt, now);
+    const deliveries = leased.entry.deliveries - 1;
+    const later = visibleAt > now;
+    const instant = later ? visibleAt : leased.entry.enqueuedAt;
+    await this.#handBack(
+      leased,
+      { ...leased.entry, instant, state: deliveries === 0 ? "a" : "b", deliveries },
+      later,
+      !later,
+    );
+  }
+
+  /** Replaces the lease by one that ends `by` ms from now. */
+  async extend(receipt: Receipt, by: number): Promise<Lease> {
+    const now = readClock(this.#clock);
+    const deadline = instantAfter(now, by, "by");
+    const { path, bucket, entry } = this.#find(receipt, now);
+    const held = await this.#leasing.renew(path, bucket, entry, deadline) ?? this.#gone(bucket);
+    return { receipt: `${held.bucket.name}.${held.name}` as Receipt, expiresAt: new Date(deadline) };
+  }
+
+  #tryAck(receipt: Receipt): AckOutcome {
+    try {
+      this.ack(receipt);
+      return AckOutcome.acknowledged;
+    } catch (error) {
+      if (!(error instanceof QueueError)) throw error;
+      if (error.reason === "LEASE_EXPIRED") return AckOutcome.leaseExpired;
+      if (error.reason === "UNKNOWN_RECEIPT") return AckOutcome.unknownReceipt;
+      throw error;
+    }
+  }
+
+  /** Where a receipt's lease lies, while the clock says that it is held. */
+  #find(receipt: Receipt, now: number): Leased {
+    const parsed = parseReceipt(receipt);
+    if (parsed === undefined) throw new QueueError("UNKNOWN_RECEIPT");
+    const { bucket, name, entry } = parsed;
+    if (entry.instant <= now) leaseExpired();
+    return { path: `${this.#directory.pathOf("leased")}/${bucket}/${name}`, bucket, entry };
+  }
+
+  #gone(bucket: string): never {
+    // A queue whose folder is gone has not merely lost a lease.
+    this.#directory.operations.status(this.#directory.pathOf("leased"));
+    this.#directory.leases.settle(bucket);
+    leaseExpired();
+  }
+
+  async #handBack(leased: Leased, entry: Entry, later: boolean, front: boolean): Promise<void> {
+    const { delayed, ready, leases } = this.#directory;
+    const moved = await this.#directory.shelve(leased.path, entry, later ? delayed : ready, front);
+    if (!moved) this.#gone(leased.bucket);
+    leases.settle(leased.bucket);
+    this.#directory.announce();
+  }
+
+  async #bury(leased: Leased, failure: RecordedFailure, now: number): Promise<void> {
+    // A fresh lease first: nobody may take the message while its letter is on the way to the device.
+    const deadline = instantAfter(now, this.#policy.visibilityTimeout, "clock");
+    const held = await this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
+      this.#gone(leased.bucket);
+    await this.#leasing.bury([{ held, failure }], now);
+  }
+}
