@@ -126,7 +126,10 @@ export class WaitingIndex {
         const name = skipTaken(bucket);
         if (name !== undefined && (first === undefined || name < first)) first = name;
       }
-      for (const { start, least = start } of this.#closed[level]!) {
+      const closed = this.#closed[level]!;
+      for (let at = closed.length - 1; at >= 0; at--) {
+        const { start, least = start } = closed[at]!;
+        if (first !== undefined && start >= first) break;
         if (first === undefined || least < first) first = least;
       }
     }
