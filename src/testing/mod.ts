@@ -4,4 +4,6 @@
  * @module
  */
 
+export type { BrokerSetup, Feature, OpenBroker, OpenedBroker, Trait } from "./case.ts";
+export { type ConformanceCase, conformanceCases, type ConformanceOptions } from "./conformance.ts";
 export { ManualClock } from "./manual_clock.ts";
