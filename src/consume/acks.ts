@@ -122,7 +122,7 @@ export class Acks {
           left.push(attempt);
       }
     }
-    if (failure === undefined) {
+    if (failure === undefined && left.length > 0) {
       const error = new QueueError("QUEUE_BACKEND_FAILED", "Cannot acknowledge: the broker left receipts unattempted");
       for (const attempt of left) this.#giveUp(attempt, error);
       left.length = 0;
