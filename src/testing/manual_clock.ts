@@ -106,6 +106,7 @@ async function settle(): Promise<void> {
       const channel = new MessageChannel();
       channel.port1.onmessage = () => {
         channel.port1.close();
+        channel.port2.close();
         resolve();
       };
       channel.port2.postMessage(0);
