@@ -13,6 +13,7 @@ export function nextTurn(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();
+      port2.close();
       resolve();
     };
     port2.postMessage(0);
