@@ -328,6 +328,7 @@ export class DirectoryBroker implements CompleteBroker {
     // Whoever waits on the wake looks again, and finds the broker closed.
     this.#directory.wake.fire();
     await this.#directory.committer.idle();
+    await this.#directory.leases.idle();
     await this.#onClosed();
   }
 

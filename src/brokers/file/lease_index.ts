@@ -42,6 +42,12 @@ export interface LapsedLease {
   readonly name: string;
 }
 
+/**
+ * The one bucket that is there from the start, shared and never removed: it takes leases of any deadline while a process
+ * waits for the flush of a bucket of its own, so that no receive has to.
+ */
+export const sharedLeaseBucket: string = renderLeaseBucket(0, "0000000000");
+
 /** How far apart the deadlines in one bucket may be, in ms. */
 const bucketSpan = 10_000;
 
@@ -51,28 +57,30 @@ export class LeaseIndex {
   readonly #known = new Map<string, LeaseBucket>();
   /** The buckets that this process fills, by start. */
   readonly #filling = new Map<number, LeaseBucket>();
-  readonly #making = new Map<number, Promise<LeaseBucket>>();
+  readonly #making = new Map<number, Promise<void>>();
   readonly #refused = new Set<string>();
+  readonly #shared: LeaseBucket;
 
   constructor(options: LeaseIndexOptions) {
     this.#options = options;
+    this.#shared = this.#note(sharedLeaseBucket, false);
   }
 
-  /** The bucket for a deadline, if one is at hand. */
-  bucketAt(deadline: number): LeaseBucket | undefined {
-    const bucket = this.#filling.get(startOf(deadline));
-    return bucket !== undefined && bucket.held < this.#options.bucketSize ? bucket : undefined;
-  }
-
-  /** Makes a bucket for a deadline and puts its entry on the device, so that a lease moved into it cannot be lost. */
-  makeBucket(deadline: number): Promise<LeaseBucket> {
+  /** The bucket for a deadline; the shared one, and one of its own is made for later calls, while none is at hand. */
+  bucketFor(deadline: number): LeaseBucket {
     const start = startOf(deadline);
-    let making = this.#making.get(start);
-    if (making === undefined) {
-      making = this.#make(start).finally(() => this.#making.delete(start));
-      this.#making.set(start, making);
+    const bucket = this.#filling.get(start);
+    if (bucket !== undefined && bucket.held < this.#options.bucketSize) return bucket;
+    if (!this.#making.has(start)) {
+      // A refusal leaves the shared bucket in use; the next lease tries again.
+      this.#making.set(start, this.#make(start).catch(() => {}).finally(() => this.#making.delete(start)));
     }
-    return making;
+    return this.#shared;
+  }
+
+  /** Resolves once no bucket is being made. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#making.values());
   }
 
   /** Notes a lease that this process made. */
@@ -87,8 +95,9 @@ export class LeaseIndex {
     if (bucket !== undefined && bucket.held > 0) bucket.held--;
   }
 
-  /** Never fills a bucket again: it is gone. */
+  /** Never fills a bucket again: it is gone. The shared one is kept: without it the queue is broken. */
   abandon(bucket: LeaseBucket): void {
+    if (bucket === this.#shared) return;
     if (this.#filling.get(bucket.start) === bucket) this.#filling.delete(bucket.start);
     this.#known.delete(bucket.name);
   }
@@ -143,7 +152,7 @@ export class LeaseIndex {
   }
 
   #isOver(bucket: LeaseBucket, now: number): boolean {
-    return bucket.start + bucketSpan <= now;
+    return bucket !== this.#shared && bucket.start + bucketSpan <= now;
   }
 
   #list(bucket: LeaseBucket): string[] | undefined {
@@ -167,14 +176,13 @@ export class LeaseIndex {
     this.abandon(bucket);
   }
 
-  async #make(start: number): Promise<LeaseBucket> {
+  /** Makes a bucket and puts its entry on the device, so that a lease moved into it cannot be lost. */
+  async #make(start: number): Promise<void> {
     const { operations, directory, nonces } = this.#options;
     const name = renderLeaseBucket(start, nonces.next());
     operations.makeDirectory(`${directory}/${name}`);
     await flushDirectory(operations, directory);
-    const bucket = this.#note(name, true);
-    this.#filling.set(start, bucket);
-    return bucket;
+    this.#filling.set(start, this.#note(name, true));
   }
 
   #note(name: string, own: boolean): LeaseBucket {

@@ -9,11 +9,12 @@ import { expiredFailure, lapsedFailure, type RecordedFailure } from "../../core/
 import { maxDeliveryCount } from "../../core/limits.ts";
 import type { Delivery, Receipt } from "../../core/values.ts";
 import { type Burial, makeDeadRecord } from "./dead_store.ts";
-import type { LeaseBucket } from "./lease_index.ts";
+import { type LeaseBucket, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, parseEntry, parseFailure, renderEntry } from "./names.ts";
 import { attempt } from "./operations.ts";
-import type { QueueDirectory, Taken } from "./queue_directory.ts";
+import type { QueueDirectory } from "./queue_directory.ts";
 import type { StoredRecord } from "./records.ts";
+import type { ReadResult } from "./segment_reader.ts";
 
 /** The most messages that one receive buries, and the most lapsed leases that it reclaims. */
 const buriedPerReceive = 100;
@@ -70,7 +71,8 @@ export class Leasing {
         continue;
       }
       if (++renames % renamesPerTurn === 0) await this.#directory.operations.pause();
-      const entry = parseEntry(taken.name)!;
+      const entry = parseEntry(taken.name);
+      if (entry === undefined) continue;
       const expired = this.#policy.maxAge > 0 && now - entry.enqueuedAt >= this.#policy.maxAge;
       if (expired && doomed.length >= buriedPerReceive) {
         this.#directory.giveBack(taken);
@@ -78,12 +80,17 @@ export class Leasing {
         break;
       }
       const count = expired ? entry.deliveries : Math.min(entry.deliveries + 1, maxDeliveryCount);
-      const held = await this.#lease(taken, { ...entry, instant: deadline, state: "l", deliveries: count });
-      if (held === undefined) continue;
+      const held = this.#moveToLeases(taken.path, { ...entry, instant: deadline, state: "l", deliveries: count });
+      if (held === undefined) {
+        taken.index.noteLoss();
+        continue;
+      }
+      taken.index.noteWin();
       if (expired) doomed.push({ held, failure: expiredFailure(parseFailure(entry.failure)?.code ?? 0) });
       else {
-        const delivery = await this.#deliver(held);
-        if (delivery !== undefined) deliveries.push(delivery);
+        const reading = this.#read(held);
+        const record = reading instanceof Promise ? await reading : reading;
+        if (record !== undefined) deliveries.push(makeDelivery(held, record));
       }
     }
     await this.bury(doomed, now);
@@ -113,33 +120,27 @@ export class Leasing {
    * Replaces a leased entry by one under a fresh name, which is what makes it this call's alone; `undefined` when the
    * lease had ended.
    */
-  async renew(path: string, bucketName: string, entry: Entry, deadline: number): Promise<HeldEntry | undefined> {
-    const renewed = await this.#moveToLeases(path, { ...entry, instant: deadline });
+  renew(path: string, bucketName: string, entry: Entry, deadline: number): HeldEntry | undefined {
+    const renewed = this.#moveToLeases(path, { ...entry, instant: deadline });
     if (renewed !== undefined) this.#directory.leases.settle(bucketName);
     return renewed;
   }
 
-  async #lease(taken: Taken, entry: Entry): Promise<HeldEntry | undefined> {
-    const held = await this.#moveToLeases(taken.path, entry);
-    if (held === undefined) taken.index.noteLoss();
-    else taken.index.noteWin();
-    return held;
-  }
-
-  async #moveToLeases(from: string, entry: Entry): Promise<HeldEntry | undefined> {
+  /** Moves a file to the leases under a fresh name; `undefined` when it was gone. */
+  #moveToLeases(from: string, entry: Entry): HeldEntry | undefined {
     const { operations, leases, nonces } = this.#directory;
+    const bucket = leases.bucketFor(entry.instant);
     const named = { ...entry, nonce: nonces.next() };
     const name = renderEntry(named);
-    for (;;) {
-      const bucket = leases.bucketAt(entry.instant) ?? await leases.makeBucket(entry.instant);
-      const path = `${bucket.path}/${name}`;
-      if (attempt(() => operations.rename(from, path), "ENOENT")) {
-        leases.hold(bucket, entry.instant);
-        return { bucket, name, path, entry: named };
-      }
-      if (attempt(() => void operations.status(bucket.path), "ENOENT")) return undefined;
-      leases.abandon(bucket);
+    const path = `${bucket.path}/${name}`;
+    if (attempt(() => operations.rename(from, path), "ENOENT")) {
+      leases.hold(bucket, entry.instant);
+      return { bucket, name, path, entry: named };
     }
+    if (attempt(() => void operations.status(bucket.path), "ENOENT")) return undefined;
+    if (bucket.name === sharedLeaseBucket) operations.status(bucket.path);
+    leases.abandon(bucket);
+    return this.#moveToLeases(from, entry);
   }
 
   /** Hands lapsed leases back to the waiting entries; those out of attempts are returned for burial. */
@@ -157,7 +158,7 @@ export class Leasing {
           bucket.earliest = Math.min(bucket.earliest, entry.instant);
           continue;
         }
-        const held = await this.renew(path, bucket.name, entry, deadline);
+        const held = this.renew(path, bucket.name, entry, deadline);
         if (held !== undefined) doomed.push({ held, failure: lapsedFailure });
       } else {
         const waiting: Entry = { ...entry, instant: now, state: entry.deliveries === 0 ? "a" : "b", failure: "l" };
@@ -167,33 +168,31 @@ export class Leasing {
     return doomed;
   }
 
-  async #deliver(held: HeldEntry): Promise<Delivery | undefined> {
-    const record = await this.#read(held);
-    if (record === undefined) return undefined;
-    const { entry, bucket, name } = held;
-    const lastFailure = parseFailure(entry.failure);
-    return {
-      lease: { receipt: `${bucket.name}.${name}` as Receipt, expiresAt: new Date(entry.instant) },
-      message: {
-        id: entry.id,
-        enqueuedAt: new Date(entry.enqueuedAt),
-        payload: record.payload,
-        headers: record.headers,
-      },
-      deliveries: entry.deliveries,
-      priority: entry.priority,
-      ...(lastFailure === undefined ? {} : { lastFailure }),
-    };
+  /** The record of a held entry; sets the entry aside when its file does not hold that message. */
+  #read(held: HeldEntry): ReadResult | Promise<ReadResult> {
+    const read = this.#directory.reader.read(held.path, held.entry);
+    if (read instanceof Promise) return read.then((record) => record ?? this.#setAside(held));
+    return read ?? this.#setAside(held);
   }
 
-  /** The record of a held entry; sets the entry aside when its file does not hold that message. */
-  async #read(held: HeldEntry): Promise<StoredRecord | undefined> {
-    const { reader, leases } = this.#directory;
-    const read = reader.read(held.path, held.entry);
-    const record = read instanceof Promise ? await read : read;
-    if (record !== undefined) return record;
+  #setAside(held: HeldEntry): undefined {
     this.#directory.setAside(held.path, held.name);
-    leases.settle(held.bucket.name);
-    return undefined;
+    this.#directory.leases.settle(held.bucket.name);
   }
+}
+
+function makeDelivery({ entry, bucket, name }: HeldEntry, record: StoredRecord): Delivery {
+  const lastFailure = parseFailure(entry.failure);
+  return {
+    lease: { receipt: `${bucket.name}.${name}` as Receipt, expiresAt: new Date(entry.instant) },
+    message: {
+      id: entry.id,
+      enqueuedAt: new Date(entry.enqueuedAt),
+      payload: record.payload,
+      headers: record.headers,
+    },
+    deliveries: entry.deliveries,
+    priority: entry.priority,
+    ...(lastFailure === undefined ? {} : { lastFailure }),
+  };
 }

@@ -46,15 +46,18 @@ const bucketPattern = new RegExp(`^[0-4]-[0-9]{13}[0ab]${digit}{26}-${digit}{10}
 const leaseBucketPattern = new RegExp(`^[0-9]{13}-${digit}{10}$`);
 const deadPattern = new RegExp(`^${digit}{26}-[0-9]{13}$`);
 const idPattern = new RegExp(`^${digit}{26}$`);
+/** The length of what orders a waiting name: instant, state and id. */
+export const keyLength = 40;
+
+/** An entry's name has at least so many characters. */
+const shortestEntry = 80;
+
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** An instant in 13 digits, which is how names hold it. */
 export function renderInstant(instant: number): string {
   return instant >= 1e12 ? String(instant) : String(instant).padStart(13, "0");
 }
-
-/** The length of what orders a waiting name: instant, state and id. */
-export const keyLength = 40;
 
 /** The name of an entry. */
 export function renderEntry(entry: Entry): string {
@@ -85,6 +88,14 @@ export function parseEntry(name: string): Entry | undefined {
 /** Whether a name is an entry's. */
 export function isEntryName(name: string): boolean {
   return entryPattern.test(name);
+}
+
+/**
+ * Whether a name may be a waiting entry's: enough to sort a folder by. What is acted on is parsed whole.
+ */
+export function looksLikeEntry(name: string): boolean {
+  const state = name.charCodeAt(13);
+  return name.length > shortestEntry && (state === 0x61 || state === 0x62) && name.charCodeAt(keyLength) === 0x2d;
 }
 
 /** A level as names hold it: 0 the highest, so that byte order is the order of delivery. */

@@ -10,7 +10,7 @@ import { WakeSource } from "../../core/wake.ts";
 import { BucketMaker, DelayedWriter, moveInto, type OwnBucket, ReadyWriter } from "./bucket_writer.ts";
 import { Committer, type Shelf } from "./committer.ts";
 import { DeadStore } from "./dead_store.ts";
-import { LeaseIndex } from "./lease_index.ts";
+import { LeaseIndex, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, keyLength, NonceSource, parseEntry, renderEntry, renderInstant } from "./names.ts";
 import { OnceStore } from "./once_store.ts";
 import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
@@ -108,6 +108,8 @@ export class QueueDirectory {
   static async prepare(operations: FileOperations, root: string): Promise<void> {
     let made = false;
     for (const state of states) made = prepareState(operations, root, state) || made;
+    const shared = `leased/${sharedLeaseBucket}`;
+    if (prepareState(operations, root, shared)) await flushDirectory(operations, `${root}/leased`);
     const signal = `${root}/wake/signal`;
     if (!attempt(() => void operations.status(signal), "ENOENT")) {
       attempt(() => operations.close(operations.create(signal)), "EEXIST");

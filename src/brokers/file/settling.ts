@@ -109,11 +109,11 @@ export class Settling {
   }
 
   /** Replaces the lease by one that ends `by` ms from now. */
-  async extend(receipt: Receipt, by: number): Promise<Lease> {
+  extend(receipt: Receipt, by: number): Lease {
     const now = readClock(this.#clock);
     const deadline = instantAfter(now, by, "by");
     const { path, bucket, entry } = this.#find(receipt, now);
-    const held = await this.#leasing.renew(path, bucket, entry, deadline) ?? this.#gone(bucket);
+    const held = this.#leasing.renew(path, bucket, entry, deadline) ?? this.#gone(bucket);
     return { receipt: `${held.bucket.name}.${held.name}` as Receipt, expiresAt: new Date(deadline) };
   }
 
@@ -156,7 +156,7 @@ export class Settling {
   async #bury(leased: Leased, failure: RecordedFailure, now: number): Promise<void> {
     // A fresh lease first: nobody may take the message while its letter is on the way to the device.
     const deadline = instantAfter(now, this.#policy.visibilityTimeout, "clock");
-    const held = await this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
+    const held = this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
       this.#gone(leased.bucket);
     await this.#leasing.bury([{ held, failure }], now);
   }

@@ -8,7 +8,7 @@
  */
 
 import { type FileOperations, systemCode } from "./operations.ts";
-import { bucketLevel, bucketStart, isBucketName, isEntryName } from "./names.ts";
+import { bucketLevel, bucketStart, isBucketName, looksLikeEntry } from "./names.ts";
 
 /** A bucket that the walk has not reached, or has listed. */
 interface Bucket {
@@ -138,12 +138,13 @@ export class WaitingIndex {
 
   /** Looks for what other processes made and removed. */
   refresh(now: number): void {
-    const present = new Set(this.#options.operations.list(this.#options.directory).filter(isBucketName));
+    const present = new Set(this.#options.operations.list(this.#options.directory));
     for (const bucket of [...this.#known.values()]) {
       if (!present.has(bucket.name)) this.#forget(bucket);
     }
-    for (const name of present) {
-      if (!this.#known.has(name) && !this.#refused.has(name)) this.#insert(name, false);
+    // Nearly always later than all that is known, and in that order.
+    for (const name of [...present].sort()) {
+      if (!this.#known.has(name) && !this.#refused.has(name) && isBucketName(name)) this.#insert(name, false);
     }
     for (const level of levels) {
       for (const bucket of [...this.#open[level]!]) {
@@ -195,13 +196,15 @@ export class WaitingIndex {
     }
     this.#open[bucket.level]!.push(bucket);
     this.#relist(bucket, undefined);
+    // An empty bucket with later ones behind it has been left by its writer.
+    if (bucket.names.length === 0 && this.#closed[bucket.level]!.length > 0) this.#remove(bucket);
   }
 
   #relist(bucket: Bucket, now: number | undefined): void {
     const { operations, directory, bucketSize } = this.#options;
     const path = `${directory}/${bucket.name}`;
     try {
-      bucket.names = operations.list(path).filter(isEntryName).sort();
+      bucket.names = operations.list(path).filter(looksLikeEntry).sort();
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;
       this.#forget(bucket);
@@ -242,8 +245,8 @@ export class WaitingIndex {
     };
     this.#known.set(name, bucket);
     const closed = this.#closed[bucket.level]!;
-    let at = closed.length;
-    while (at > 0 && closed[at - 1]!.name < name) at--;
+    let at = 0;
+    while (at < closed.length && closed[at]!.name > name) at++;
     closed.splice(at, 0, bucket);
     return bucket;
   }
