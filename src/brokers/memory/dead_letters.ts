@@ -66,19 +66,18 @@ export class DeadLetters {
     return page;
   }
 
-  /** Deletes up to `max` of those that failed before an instant, the earliest failures first. */
-  deleteFailedBefore(instant: number, max: number): void {
-    const queue = this.#byFailure;
-    if (queue === undefined) return;
+  /** Deletes up to `max` of those that failed before an instant, the earliest failures first; returns how many. */
+  deleteFailedBefore(instant: number, max: number): number {
     let deleted = 0;
-    for (let first = queue.first(); first !== undefined; first = queue.first()) {
-      if (first.chunk !== undefined) {
-        if (first.failedAt >= instant || deleted === max) return;
-        this.delete(first);
-        deleted++;
-      }
-      queue.shift();
+    while (deleted < max) {
+      const first = this.#byFailure?.first();
+      if (first === undefined || first.failedAt >= instant) break;
+      this.#byFailure!.shift();
+      if (first.chunk === undefined) continue;
+      this.delete(first);
+      deleted++;
     }
+    return deleted;
   }
 
   /** Drops everything. */

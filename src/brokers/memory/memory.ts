@@ -101,8 +101,7 @@ export interface MemoryBroker extends CompleteBroker, AckPublisher {}
  * ```
  */
 export function newMemory(config: MemoryConfig): MemoryBroker {
-  if (typeof config !== "object" || config === null) refuseArgument("config", config, "an object");
-  const policy = resolvePolicy(config.policy);
+  const policy = resolvePolicy(config?.policy);
   const { clock = systemClock, random = () => Math.random() } = config;
   if (typeof clock?.now !== "function") refuseArgument("clock", typeof clock, "an object with now()");
   if (typeof random !== "function") refuseArgument("random", typeof random, "a function");
@@ -127,7 +126,10 @@ class Memory implements MemoryBroker {
   }
 
   publishAt(payload: Uint8Array, at: Date, options?: Omit<PublishOptions, "at">): Promise<Message> {
-    return this.#call(options, () => this.#publish(payload, { ...options, at }));
+    return this.#call(options, () => {
+      readInstant(at, "at");
+      return this.#publish(payload, { ...options, at });
+    });
   }
 
   publishPriority(
@@ -135,7 +137,9 @@ class Memory implements MemoryBroker {
     priority: Priority,
     options?: Omit<PublishOptions, "priority">,
   ): Promise<Message> {
-    return this.#call(options, () => this.#publish(payload, { ...options, priority }));
+    // A level that is absent is a mistake here, not the default.
+    const level = priority ?? NaN as Priority;
+    return this.#call(options, () => this.#publish(payload, { ...options, priority: level }));
   }
 
   publishOnce(
@@ -168,7 +172,11 @@ class Memory implements MemoryBroker {
   }
 
   receive(max: number, options?: CallOptions): Promise<Delivery[]> {
-    return this.#callWithMax(max, options, () => makeDeliveries(this.#store.receive(max, readClock(this.#clock))));
+    return this.#callWithMax(max, options, () => {
+      const now = readClock(this.#clock);
+      const deadline = instantAfter(now, this.policy.visibilityTimeout, "clock");
+      return makeDeliveries(this.#store.receive(max, now, deadline));
+    });
   }
 
   ack(receipt: Receipt, options?: CallOptions): Promise<void> {

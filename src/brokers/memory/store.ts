@@ -30,8 +30,10 @@ import { SortedQueue } from "./sorted_queue.ts";
 /** How many messages one receive buries at most, lapsed and expired ones together. */
 const mostBurials = 1_000;
 
-/** How long a retention sweep rests, in ms, and how many dead letters it deletes at most. */
+/** The least time between two retention sweeps, in ms. */
 const sweepInterval = 60_000;
+
+/** How many dead letters one receive deletes at most; the next ones go on where it stopped. */
 const mostSwept = 100;
 
 /** Where a message that was handed back went. */
@@ -61,6 +63,8 @@ export class MemoryStore {
   /** Whether a live message may have an id that is not the latest minted: then order takes comparing. */
   #hasForeignIds = false;
   #lastSweep = -Infinity;
+  /** Dead letters that failed before this instant are still to be deleted, in ms. */
+  #sweepBefore: number | undefined;
 
   constructor(policy: NormalizedPolicy, random: () => number) {
     this.#policy = policy;
@@ -102,11 +106,10 @@ export class MemoryStore {
    * Leases up to `max` messages. First it does what nobody does in the background: it deletes dead letters past their
    * retention and takes back lapsed leases.
    */
-  receive(max: number, now: number): HeldLease[] {
+  receive(max: number, now: number, deadline: number): HeldLease[] {
     this.#sweep(now);
     let burials = this.#reclaim(now);
     this.#promote(now);
-    const deadline = Math.min(now + this.#policy.visibilityTimeout, maxInstant);
     const leases: HeldLease[] = [];
     while (leases.length < max) {
       const level = this.#highestReady();
@@ -186,6 +189,11 @@ export class MemoryStore {
     this.#later.clear();
     for (const level of this.#ready) level.clear();
     return { queued, leased };
+  }
+
+  /** How many waiting messages its queues have room for; tests read it to see that a drained queue gives memory back. */
+  get waitingCapacity(): number {
+    return this.#ready.reduce((sum, level) => sum + level.capacity, this.#later.capacity);
   }
 
   /** How many messages are visible. */
@@ -297,10 +305,14 @@ export class MemoryStore {
 
   #sweep(now: number): void {
     const { deadLetterRetention } = this.#policy;
+    if (deadLetterRetention === 0) return;
     // A clock that stepped back must not put sweeps off until it has caught up.
-    if (deadLetterRetention === 0 || Math.abs(now - this.#lastSweep) < sweepInterval) return;
-    this.#lastSweep = now;
-    this.dead.deleteFailedBefore(now - deadLetterRetention, mostSwept);
+    if (Math.abs(now - this.#lastSweep) >= sweepInterval) {
+      this.#lastSweep = now;
+      this.#sweepBefore = now - deadLetterRetention;
+    }
+    if (this.#sweepBefore === undefined) return;
+    if (this.dead.deleteFailedBefore(this.#sweepBefore, mostSwept) < mostSwept) this.#sweepBefore = undefined;
   }
 }
 

@@ -103,7 +103,7 @@ class Run {
     const result = await broker.publishOnce(key, payload, window);
     assert.equal(result.published, !((model.onceKeys.get(key) ?? 0) > now));
     if (!result.published) return;
-    model.onceKeys.set(key, now + window);
+    model.reserve(key, now + window, now);
     const { id } = result.message;
     model.add({ id, enqueuedAt: now, payload, priority: 0, visibleAt: now, visible: true, deliveries: 0 }, now);
   }

@@ -40,6 +40,7 @@ export class ReferenceQueue {
   dead: ReferenceDead[] = [];
   onceKeys: Map<string, number> = new Map<string, number>();
   lastSweep: number = -Infinity;
+  sweepBefore: number = -Infinity;
 
   constructor(policy: NormalizedPolicy) {
     this.policy = policy;
@@ -96,13 +97,25 @@ export class ReferenceQueue {
     return this.policy.maxAge > 0 && now - message.enqueuedAt >= this.policy.maxAge;
   }
 
+  /** One sweep a minute finds what is old; every receive removes at most 100 of it. */
   sweep(now: number): void {
     const { deadLetterRetention } = this.policy;
-    if (deadLetterRetention === 0 || Math.abs(now - this.lastSweep) < 60_000) return;
-    this.lastSweep = now;
-    const old = this.dead.filter((dead) => dead.failedAt < now - deadLetterRetention);
-    const oldest = byId(old).sort((a, b) => a.failedAt - b.failedAt).slice(0, 100);
-    for (const dead of oldest) this.dead.splice(this.dead.indexOf(dead), 1);
+    if (deadLetterRetention === 0) return;
+    if (Math.abs(now - this.lastSweep) >= 60_000) {
+      this.lastSweep = now;
+      this.sweepBefore = now - deadLetterRetention;
+    }
+    const old = byId(this.dead.filter((dead) => dead.failedAt < this.sweepBefore));
+    for (const dead of old.sort((a, b) => a.failedAt - b.failedAt).slice(0, 100)) {
+      this.dead.splice(this.dead.indexOf(dead), 1);
+    }
+    if (old.length < 100) this.sweepBefore = -Infinity;
+  }
+
+  /** A reservation whose end was seen is gone, wherever the clock steps afterwards. */
+  reserve(key: string, end: number, now: number): void {
+    for (const [reserved, ended] of this.onceKeys) if (ended <= now) this.onceKeys.delete(reserved);
+    this.onceKeys.set(key, end);
   }
 
   holder(receipt: string, now: number): ReferenceMessage | undefined {
