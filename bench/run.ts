@@ -1,0 +1,11 @@
+/**
+ * Runs one benchmark in this runtime and prints its figures as JSON.
+ *
+ * @module
+ */
+
+import { benchFile } from "./file.ts";
+import { benchMemory } from "./memory.ts";
+
+const benchmarks: Record<string, typeof benchFile> = { file: benchFile, memory: benchMemory };
+console.log(JSON.stringify(await benchmarks[process.argv[2] ?? ""]!()));
