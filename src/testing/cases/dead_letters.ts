@@ -197,6 +197,7 @@ export const deadLetterCases: readonly CaseDefinition[] = [
           ensure(page.length <= max, `A page of ${max} holds ${page.length}`);
           if (page.length === 0) break;
           paged.push(...page);
+          ensure(paged.length <= all.length, `Pages of ${max} hold more than there is`);
           after = page.at(-1)!.message.id;
         }
         equal(paged, all, `All pages of ${max}`);

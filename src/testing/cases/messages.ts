@@ -107,6 +107,7 @@ export const messageCases: readonly CaseDefinition[] = [
           ensure(page.length <= max, `A page of ${max} holds ${page.length}`);
           if (page.length === 0) break;
           paged.push(...page);
+          ensure(paged.length <= all.length, `Pages of ${max} hold more than there is`);
         }
         equal(paged, all, `All pages of ${max}`);
       }
