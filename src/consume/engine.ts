@@ -200,6 +200,7 @@ export class Engine implements Supplied, LeaseHolders, SettlementLedger, Shutdow
 
   settled(count: number): void {
     this.#unsettled -= count;
+    this.leases.progress();
     if (this.session.stopping) return this.#checkEnd();
     this.roomForMore();
   }

@@ -126,7 +126,6 @@ export class Fetcher {
   }
 
   async #waitForRoom(): Promise<void> {
-    this.#supplied.beforeWait(false);
     this.#wakeOnRoom = true;
     await this.#wait.start(Infinity, undefined);
     this.#wakeOnRoom = false;

@@ -59,7 +59,7 @@ export class Leases implements LeaseRenewer {
     return new Attempt(delivery, now, this.#settleTimeout, this.#renews, this);
   }
 
-  /** Says that a handler ended, so that the timer can wait a little longer. */
+  /** Says that something moved on, so that the timer can wait a little longer. */
   progress(): void {
     this.#progress++;
   }
