@@ -47,7 +47,8 @@ export class Fetcher {
   readonly #demand: Demand = { now: 0, ahead: 0 };
   /** Aborts at an event after the latest receive began; `undefined` when none was taken before it. */
   #wake: AbortSignal | undefined;
-  #wakeOnRoom = false;
+  /** What ends the wait: room for anything, an idle worker, or neither. */
+  #waitsFor: "room" | "idleWorker" | "news" = "news";
 
   constructor(session: Session, supplied: Supplied) {
     this.#session = session;
@@ -60,9 +61,10 @@ export class Fetcher {
 
   /** There may be room for more messages than at the last look. */
   hasRoom(): void {
-    if (!this.#wakeOnRoom) return;
+    if (this.#waitsFor === "news") return;
     this.#supplied.demand(this.#demand);
-    if (this.#demand.now + this.#demand.ahead > 0) this.lookAgain();
+    const { now, ahead } = this.#demand;
+    if (now > 0 || (ahead > 0 && this.#waitsFor === "room")) this.lookAgain();
   }
 
   /** Ends an idle wait: there may be messages, or the consumer stops. */
@@ -126,13 +128,13 @@ export class Fetcher {
   }
 
   async #waitForRoom(): Promise<void> {
-    this.#wakeOnRoom = true;
+    this.#waitsFor = "room";
     await this.#wait.start(Infinity, undefined);
-    this.#wakeOnRoom = false;
+    this.#waitsFor = "news";
   }
 
-  /** Nothing was there: waits for news of work, and for an idle worker where none was when the broker was asked. */
-  async #waitForWork(untilRoom: boolean): Promise<void> {
+  /** Nothing was there: waits for news of work. */
+  async #waitForWork(allBusy: boolean): Promise<void> {
     const session = this.#session;
     if (this.#waker !== undefined && this.#wake === undefined) return;
     let delay = this.#supplied.pollInterval;
@@ -147,9 +149,10 @@ export class Fetcher {
     }
     if (delay <= 0) return await this.#letOthersRun();
     this.#supplied.beforeWait(true);
-    this.#wakeOnRoom = untilRoom;
+    // Where no worker was idle, one that becomes so asks again, as it would have.
+    if (allBusy) this.#waitsFor = "idleWorker";
     await this.#wait.start(delay, this.#wake);
-    this.#wakeOnRoom = false;
+    this.#waitsFor = "news";
     this.#stretch.restart(session.clock.now());
   }
 

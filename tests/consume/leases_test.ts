@@ -32,6 +32,8 @@ test("handlers that end within the turn cost no timer", async () => {
     for (const [parallelism, batchSize] of [[1, 1], [64, 1], [1, 64], [4, 4]]) {
       const stage = new Stage();
       await stage.publish(200);
+      // Else an idle consumer would wait for the deadlines of the leases that are held.
+      stage.on("wake", (_call, proceed) => ({ ...proceed() as object, scheduled: false, in: 0 }));
       let timers = 0;
       const clock = {
         now: () => stage.clock.now(),
