@@ -120,7 +120,7 @@ export class DeadLetters {
       priority: letter.priority,
       failure: "n",
       segment: nonces.next(),
-      offset: 0,
+      offset: entry.offset,
       length: recordLength,
       nonce: "",
     }, ready);

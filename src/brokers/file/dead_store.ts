@@ -11,8 +11,8 @@ import type { RecordedFailure } from "../../core/failure.ts";
 import type { DeadRecord } from "../../core/records.ts";
 import type { Priority } from "../../core/priority.ts";
 import type { DeadLetter } from "../../core/values.ts";
-import { writeFlushed } from "./committer.ts";
-import { isId, type NonceSource, parseDead, renderDead } from "./names.ts";
+import { isLinkRefusal, writeFlushed } from "./committer.ts";
+import { type DeadName, isId, type NonceSource, parseDead, renderDead } from "./names.ts";
 import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
 import { encodeHeaders, encodeWithFooter, readRecord, splitFooter, type StoredRecord } from "./records.ts";
 
@@ -22,9 +22,7 @@ const folderSize = 250;
 const folderPattern = /^[0-9A-HJKMNP-TV-Z]{6,12}$/;
 
 /** Where a dead letter lies. */
-export interface DeadEntry {
-  readonly id: string;
-  readonly failedAt: number;
+export interface DeadEntry extends DeadName {
   readonly path: string;
 }
 
@@ -32,6 +30,10 @@ export interface DeadEntry {
 export interface Burial {
   readonly id: string;
   readonly record: DeadRecord;
+}
+
+interface PlacedBurial extends Burial {
+  readonly folder: string;
 }
 
 /** A dead letter read whole. */
@@ -85,22 +87,42 @@ export class DeadStore {
   }
 
   /**
-   * Writes dead letters; all are on the device when it resolves. One whose id has a record already is passed over: an
-   * earlier burial was cut short after it had written.
+   * Writes dead letters, which share one file and its flush; all are on the device when it resolves. One whose id has a
+   * record already is passed over: an earlier burial was cut short after it had written.
    */
   async bury(burials: readonly Burial[]): Promise<void> {
-    const folders = new Set<string>();
-    const written = await Promise.all(burials.map(async ({ id, record }) => {
-      const path = `${this.#temporary}/${this.#nonces.next()}`;
-      await writeFlushed(this.#operations, path, encodeLetter(id, record));
-      return path;
-    }));
-    for (const [index, { id, record }] of burials.entries()) {
-      const folder = this.#place(id);
-      if (folder === undefined) attempt(() => this.#operations.unlink(written[index]!), "ENOENT");
-      else folders.add(this.#moveInto(folder, written[index]!, renderDead(id, record.failedAt)));
+    const fresh = this.#placeAll(burials);
+    if (fresh.length === 0) return;
+    try {
+      await this.#buryTogether(fresh);
+    } catch (error) {
+      if (fresh.length === 1 || !isLinkRefusal(error)) throw error;
+      // No hard links here: a file each.
+      for (const burial of fresh) await this.#buryTogether([burial]);
     }
-    if (folders.size === 0) return;
+  }
+
+  async #buryTogether(burials: readonly PlacedBurial[]): Promise<void> {
+    const letters = burials.map(({ id, record }) => encodeLetter(id, record));
+    const bytes = new Uint8Array(letters.reduce((sum, letter) => sum + letter.byteLength, 0));
+    const temporary = `${this.#temporary}/${this.#nonces.next()}`;
+    const names: DeadName[] = [];
+    let offset = 0;
+    for (const [index, { id, record }] of burials.entries()) {
+      const length = letters[index]!.byteLength;
+      bytes.set(letters[index]!, offset);
+      names.push({ id, failedAt: record.failedAt, offset, length });
+      offset += length;
+    }
+    await writeFlushed(this.#operations, temporary, bytes);
+    const folders = new Set<string>();
+    try {
+      for (const [index, name] of names.entries()) {
+        folders.add(this.#enter(burials[index]!.folder, name, temporary, names.length === 1));
+      }
+    } finally {
+      attempt(() => this.#operations.unlink(temporary), "ENOENT");
+    }
     await Promise.all([...folders, this.#directory].map((path) => flushDirectory(this.#operations, path)));
   }
 
@@ -152,8 +174,7 @@ export class DeadStore {
       throw error;
     }
     try {
-      const { size } = this.#operations.statusOf(descriptor);
-      return decodeLetter(entry, await this.#operations.read(descriptor, 0, size));
+      return decodeLetter(entry, await this.#operations.read(descriptor, entry.offset, entry.length));
     } finally {
       this.#operations.close(descriptor);
     }
@@ -190,27 +211,48 @@ export class DeadStore {
     return entries;
   }
 
-  /** The folder for an id, `undefined` when the id has a record already. */
-  #place(id: string): string | undefined {
-    let place: string | undefined;
-    for (let length = shortestPrefix; length <= longestPrefix; length++) {
-      const folder = id.slice(0, length);
-      const entries = this.#list(folder);
-      if (entries.some((entry) => entry.id === id)) return undefined;
-      if (entries.length < folderSize || length === longestPrefix) place ??= folder;
+  /** Where each letter goes; those whose id has a record already are left out. Lists each folder once. */
+  #placeAll(burials: readonly Burial[]): PlacedBurial[] {
+    const listed = new Map<string, Set<string>>();
+    const idsIn = (folder: string) => {
+      let ids = listed.get(folder);
+      if (ids === undefined) listed.set(folder, ids = new Set(this.#list(folder).map(({ id }) => id)));
+      return ids;
+    };
+    const placed: PlacedBurial[] = [];
+    for (const burial of burials) {
+      const folder = choosePlace(burial.id, idsIn);
+      if (folder === undefined) continue;
+      idsIn(folder).add(burial.id);
+      placed.push({ ...burial, folder });
     }
-    return place;
+    return placed;
   }
 
-  #moveInto(folder: string, from: string, name: string): string {
+  /** Gives a letter its name; returns the folder it went to. */
+  #enter(folder: string, name: DeadName, from: string, alone: boolean): string {
     const path = `${this.#directory}/${folder}`;
+    const target = `${path}/${renderDead(name)}`;
     // Somebody may remove the folder between the two calls, since it is empty until the second.
     for (;;) {
       attempt(() => this.#operations.makeDirectory(path), "EEXIST");
-      if (attempt(() => this.#operations.rename(from, `${path}/${name}`), "ENOENT")) return path;
+      const enter = () => alone ? this.#operations.rename(from, target) : this.#operations.link(from, target);
+      if (attempt(enter, "ENOENT")) return path;
       this.#operations.status(from);
     }
   }
+}
+
+/** The shortest folder name for an id that is not full, `undefined` when the id has a record already. */
+function choosePlace(id: string, idsIn: (folder: string) => ReadonlySet<string>): string | undefined {
+  let place: string | undefined;
+  for (let length = shortestPrefix; length <= longestPrefix; length++) {
+    const folder = id.slice(0, length);
+    const ids = idsIn(folder);
+    if (ids.has(id)) return undefined;
+    if (ids.size < folderSize || length === longestPrefix) place ??= folder;
+  }
+  return place;
 }
 
 function encodeLetter(id: string, record: DeadRecord): Uint8Array {

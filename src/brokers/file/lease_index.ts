@@ -64,6 +64,8 @@ export class LeaseIndex {
   constructor(options: LeaseIndexOptions) {
     this.#options = options;
     this.#shared = this.#note(sharedLeaseBucket, false);
+    // Nothing is known of it before the first look.
+    this.#shared.earliest = Infinity;
   }
 
   /** The bucket for a deadline; the shared one, and one of its own is made for later calls, while none is at hand. */

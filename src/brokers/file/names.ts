@@ -44,7 +44,7 @@ const entryPattern = new RegExp(
 );
 const bucketPattern = new RegExp(`^[0-4]-[0-9]{13}[0ab]${digit}{26}-${digit}{10}$`);
 const leaseBucketPattern = new RegExp(`^[0-9]{13}-${digit}{10}$`);
-const deadPattern = new RegExp(`^${digit}{26}-[0-9]{13}$`);
+const deadPattern = new RegExp(`^(${digit}{26})-([0-9]{13})-${count}-${count}$`);
 const idPattern = new RegExp(`^${digit}{26}$`);
 /** The length of what orders a waiting name: instant, state and id. */
 export const keyLength = 40;
@@ -144,14 +144,25 @@ export function parseReceipt(receipt: unknown): { bucket: string; name: string; 
   return entry?.state === "l" && entry.deliveries > 0 ? { bucket, name, entry } : undefined;
 }
 
-/** The name of a dead letter: its id, then when it failed. */
-export function renderDead(id: string, failedAt: number): string {
-  return `${id}-${renderInstant(failedAt)}`;
+/** What a dead letter's name says. */
+export interface DeadName {
+  readonly id: string;
+  readonly failedAt: number;
+  /** Where its record and footer lie in the file: letters buried together share one. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** The name of a dead letter: its id, when it failed, where it lies in its file. */
+export function renderDead({ id, failedAt, offset, length }: DeadName): string {
+  return `${id}-${renderInstant(failedAt)}-${offset}-${length}`;
 }
 
 /** Reads a dead letter's name; `undefined` for any other. */
-export function parseDead(name: string): { id: string; failedAt: number } | undefined {
-  return deadPattern.test(name) ? { id: name.slice(0, 26), failedAt: Number(name.slice(27)) } : undefined;
+export function parseDead(name: string): DeadName | undefined {
+  const match = deadPattern.exec(name);
+  if (match === null) return undefined;
+  return { id: match[1]!, failedAt: Number(match[2]), offset: Number(match[3]), length: Number(match[4]) };
 }
 
 /** Whether a text is an id that this broker could have minted. */
