@@ -64,8 +64,8 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves the clock, stopping at every timer on the way in its order, and lets what was woken run (real I/O included)
-   * before it goes on.
+   * Moves the clock, stopping at every timer on the way in its order, and lets what was woken run before it goes on. Real
+   * I/O gets some turns of the event loop too; to be sure that some of it is over, use {@linkcode ManualClock.until}.
    *
    * @param by In ms; 0 only lets things run.
    */
@@ -80,6 +80,18 @@ export class ManualClock implements Clock {
     }
     this.#now = target;
     await settle();
+  }
+
+  /**
+   * Lets things run, real I/O included, until the condition holds; the clock stands still meanwhile.
+   *
+   * @throws {Error} When it does not hold after ten thousand rounds, which take some ten seconds.
+   */
+  async until(condition: () => boolean): Promise<void> {
+    for (let round = 0; !condition(); round++) {
+      if (round === 10_000) throw new Error("Cannot go on: the condition does not come to hold while the clock stands");
+      await settle();
+    }
   }
 
   /** Sets the clock to any instant, back too, as a stepped system clock does. Timers do not fire. */
@@ -99,17 +111,32 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets promise reactions and a few turns of real I/O run. */
+/** Taken when the module loads: a test may put fake timers in its place later. */
+const { setTimeout: realSetTimeout, clearTimeout: realClearTimeout } = globalThis;
+
+/** The event loop turns at least so often, and at most so often where the timer below never fires. */
+const fewestTurns = 5;
+const mostTurns = 1_000;
+
+/**
+ * Lets promise reactions and real I/O run: the event loop turns until a timer of the platform has fired, which leaves a
+ * file operation or a message of another thread the time to come in.
+ */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn++) {
-    await new Promise<void>((resolve) => {
-      const channel = new MessageChannel();
-      channel.port1.onmessage = () => {
-        channel.port1.close();
-        channel.port2.close();
-        resolve();
-      };
-      channel.port2.postMessage(0);
-    });
-  }
+  let fired = false;
+  const timer = realSetTimeout(() => fired = true, 0);
+  for (let turn = 0; turn < fewestTurns || (!fired && turn < mostTurns); turn++) await nextTurn();
+  realClearTimeout(timer);
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = () => {
+      channel.port1.close();
+      channel.port2.close();
+      resolve();
+    };
+    channel.port2.postMessage(0);
+  });
 }
