@@ -124,10 +124,8 @@ export class IdIndex<T extends Indexed<T>> {
     const at = Math.max(0, this.#locate(item.id));
     let chunk = this.#chunks[at]!;
     if (chunk.items.length >= chunkSize) chunk = this.#makeRoom(at, item.id);
-    const place = lowerBound(chunk.items, item.id);
-    // A message that comes back under its id (a replay) may find the mark of its earlier life.
-    const replaces = chunk.items[place]?.id === item.id ? 1 : 0;
-    chunk.items.splice(place, replaces, item);
+    // A message that comes back under its id (a replay) may lie beside the mark of its earlier life.
+    chunk.items.splice(lowerBound(chunk.items, item.id), 0, item);
     admit(chunk, item);
   }
 

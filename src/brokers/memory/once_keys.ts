@@ -26,7 +26,7 @@ export class OnceKeys {
     return (this.#ends.get(key) ?? -1) > now;
   }
 
-  /** Reserves a free key until `end`. */
+  /** Reserves a free key until `end`. What ended goes first, so a key has one reservation at most. */
   reserve(key: string, end: number, now: number): void {
     this.#removeEnded(now);
     this.#ends.set(key, end);
@@ -42,7 +42,7 @@ export class OnceKeys {
   #removeEnded(now: number): void {
     for (let first = this.#byEnd.first(); first !== undefined && first.end <= now; first = this.#byEnd.first()) {
       this.#byEnd.shift();
-      if (this.#ends.get(first.key) === first.end) this.#ends.delete(first.key);
+      this.#ends.delete(first.key);
     }
   }
 }

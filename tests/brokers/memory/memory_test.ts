@@ -182,6 +182,31 @@ test("a retention sweep deletes 100 dead letters a call and goes on in the next"
   assert.deepEqual(counts, [150, 50, 0, 0]);
 });
 
+test("a retention sweep is not put off by a clock that steps back", async () => {
+  const clock = new ManualClock();
+  const jobs = newMemory({ policy: { ...policy, deadLetterRetention: 1_000 }, clock });
+  await jobs.receive(1);
+  clock.set(clock.now() - 3_600_000);
+  await jobs.publish(bytes("a"));
+  const [delivery] = await jobs.receive(1);
+  await jobs.reject(delivery!.lease.receipt);
+  clock.set(clock.now() + 60_000);
+  await jobs.receive(1);
+  assert.equal((await jobs.stats()).dead, 0);
+});
+
+test("a delivery count stops at the greatest that is kept, and a release counts back from there", async () => {
+  const jobs = newMemory({ policy });
+  const message = { id: "", enqueuedAt: new Date(0), payload: bytes("old"), headers: {} };
+  const deliveries = 2_147_483_647;
+  await jobs.putMessage({ message, visibleAt: new Date(0), deliveries, leased: false, priority: 0 });
+  for (let round = 0; round < 2; round++) {
+    const [delivery] = await jobs.receive(1);
+    assert.equal(delivery!.deliveries, deliveries);
+    await jobs.release(delivery!.lease.receipt);
+  }
+});
+
 test("a wake signal exists only for who took it, fires once, and fires on close()", async () => {
   const jobs = newMemory({ policy });
   const { signal } = jobs.wake();

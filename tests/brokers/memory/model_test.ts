@@ -33,7 +33,7 @@ class Run {
       visibilityTimeout: 1 + random.below(2_000),
       maxDeliveries: 1 + random.below(4),
       retryDelay: random.pick([0, 0, 50, 1_000]),
-      maxAge: random.pick([0, 0, 5_000, 60_000]),
+      maxAge: random.pick([0, 2_000, 5_000, 60_000]),
       deadLetterRetention: random.pick([0, 30_000]),
     };
     this.model = new ReferenceQueue(normalizePolicy(this.policy));
@@ -330,7 +330,12 @@ class Run {
 
   passTime(): void {
     const { clock, now, random } = this;
+    const { live } = this.model;
+    const instants = live.map(({ lease, visibleAt }) => lease?.deadline ?? visibleAt).filter((instant) =>
+      instant > now
+    );
     if (random.oneIn(12)) clock.set(Math.max(start, now - random.below(3_000)));
+    else if (random.oneIn(3) && instants.length > 0) clock.set(random.pick(instants)!);
     else clock.set(now + random.pick([0, 1, 1, 20, 300, 2_500, 20_000])!);
   }
 
