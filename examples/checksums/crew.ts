@@ -46,6 +46,9 @@ export function start(script: string, args: readonly string[], hear: (line: unkn
     pid: child.pid ?? 0,
     ended: Promise.all([exit, heard]).then(([how]) => how),
     dismiss: () => void child.stdin!.end(),
-    kill: () => void child.kill("SIGKILL"),
+    kill: () => {
+      // Not child.kill(): on Deno that closes the pipes first, and a worker whose input ends gives back what it holds.
+      if (child.exitCode === null && child.signalCode === null && child.pid) process.kill(child.pid, "SIGKILL");
+    },
   };
 }

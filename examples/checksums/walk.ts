@@ -61,7 +61,7 @@ export function* findFiles(root: string, leftOut: readonly Buffer[]): Generator<
     try {
       names = readdirSync(join(Buffer.from(root), folder), { encoding: "buffer" }).map((name) => Buffer.from(name));
     } catch {
-      yield join(folder, slash);
+      yield Buffer.concat([folder, slash]);
       continue;
     }
     if (names.some((name) => name.includes(replacement))) {
