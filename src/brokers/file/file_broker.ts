@@ -53,7 +53,7 @@ export interface FileBrokerParts {
   readonly clock: TimeSource;
   readonly random: () => number;
   /** Called once, when the broker was closed. */
-  readonly onClosed: () => Promise<void>;
+  readonly onClosed: () => void;
 }
 
 /** The broker; `newFile` makes it. */
@@ -62,7 +62,7 @@ export class DirectoryBroker implements CompleteBroker {
   readonly #directory: QueueDirectory;
   readonly #clock: TimeSource;
   readonly #random: () => number;
-  readonly #onClosed: () => Promise<void>;
+  readonly #onClosed: () => void;
   readonly #mint = new IdMint();
   readonly #leasing: Leasing;
   readonly #settling: Settling;
@@ -329,7 +329,7 @@ export class DirectoryBroker implements CompleteBroker {
     this.#directory.wake.fire();
     await this.#directory.committer.idle();
     await this.#directory.leases.idle();
-    await this.#onClosed();
+    this.#onClosed();
   }
 
   #checkOpen(): void {

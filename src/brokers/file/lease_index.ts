@@ -182,6 +182,8 @@ export class LeaseIndex {
   async #make(start: number): Promise<void> {
     const { operations, directory, nonces } = this.#options;
     const name = renderLeaseBucket(start, nonces.next());
+    // The receive that asked for it goes first.
+    await operations.pause();
     operations.makeDirectory(`${directory}/${name}`);
     await flushDirectory(operations, directory);
     this.#filling.set(start, this.#note(name, true));

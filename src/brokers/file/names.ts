@@ -49,6 +49,9 @@ const idPattern = new RegExp(`^${digit}{26}$`);
 /** The length of what orders a waiting name: instant, state and id. */
 export const keyLength = 40;
 
+/** A level, a key and a nonce, with a dash between them. */
+const bucketLength = 1 + 1 + keyLength + 1 + 10;
+
 /** An entry's name has at least so many characters. */
 const shortestEntry = 80;
 
@@ -110,7 +113,7 @@ export function renderBucket(priority: Priority, start: string, nonce: string): 
 
 /** Whether a name is a waiting bucket's. */
 export function isBucketName(name: string): boolean {
-  return bucketPattern.test(name);
+  return name.length === bucketLength && bucketPattern.test(name);
 }
 
 /** The level, 0 the highest, of a waiting bucket. */

@@ -83,19 +83,20 @@ export async function openFile(config: FileConfig, operations: FileOperations): 
   try {
     const root = prepareRoot(operations, config.dir);
     await QueueDirectory.prepare(operations, root);
+    const clock = config.clock ?? systemClock;
     const directory = hold(operations, root);
     const unlisten = directory.listen(config.onEvent);
-    return new DirectoryBroker({
-      directory,
-      policy,
-      clock: config.clock ?? systemClock,
-      random: config.random ?? Math.random,
-      onClosed: () => {
-        unlisten();
-        release(operations, root);
-        return Promise.resolve();
-      },
-    });
+    const onClosed = () => {
+      unlisten();
+      release(operations, root);
+    };
+    try {
+      await directory.recover(clock.now());
+    } catch (error) {
+      onClosed();
+      throw error;
+    }
+    return new DirectoryBroker({ directory, policy, clock, random: config.random ?? Math.random, onClosed });
   } catch (error) {
     throw describeFileError(error, "open the queue directory");
   }

@@ -187,6 +187,11 @@ export class QueueDirectory {
     this.#refreshCost = this.#lastRefresh - started;
   }
 
+  /** Finishes what dead processes left; a process that opens the queue does so before it works. */
+  async recover(now: number): Promise<void> {
+    await this.#recover(performance.now(), now);
+  }
+
   /** Moves a file to the waiting entries under a fresh name; `false` when it was gone. Nothing is flushed. */
   async shelve(from: string, entry: Entry, shelf: Shelf, front = false): Promise<boolean> {
     return await this.#move(from, entry, shelf, front) !== undefined;
