@@ -8,7 +8,10 @@ const hour = 3_600_000;
 /** A consumer that has found nothing and waits. */
 async function idle(stage: Stage, options: Parameters<Stage["consume"]>[0] = {}, broker = stage.broker) {
   const handled: number[] = [];
-  const running = stage.consume({ handler: ({ message }) => void handled.push(message.payload[0]!), ...options }, broker);
+  const running = stage.consume(
+    { handler: ({ message }) => void handled.push(message.payload[0]!), ...options },
+    broker,
+  );
   await until(() => stage.count("receive") > 0);
   await quiet();
   return { running, handled };
@@ -94,7 +97,11 @@ test("the poll: 100 ms where nothing can watch, 5 s while a watch is held, as to
   ) {
     const stage = new Stage();
     const broker = watched ? stage.broker : stage.bare();
-    const { running } = await idle(stage, pollInterval === undefined ? {} : { pollInterval }, broker as typeof stage.broker);
+    const { running } = await idle(
+      stage,
+      pollInterval === undefined ? {} : { pollInterval },
+      broker as typeof stage.broker,
+    );
     const before = stage.count("receive");
     assert.equal(stage.clock.nextTimer, stage.clock.now() + expected);
     await stage.clock.advance(expected - 1);

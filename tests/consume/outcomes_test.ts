@@ -143,9 +143,13 @@ test("retryAfter hands back for the delay that the outermost mark names", async 
 });
 
 test("retryAfter without a DelayedNacker is an ordinary nack", async () => {
-  const { stage, event } = await outcomeOf(() => {
-    throw retryAfter(new Error(), 700);
-  }, new Stage({ retryDelay: 1_000 }), []);
+  const { stage, event } = await outcomeOf(
+    () => {
+      throw retryAfter(new Error(), 700);
+    },
+    new Stage({ retryDelay: 1_000 }),
+    [],
+  );
   assert.equal(event.kind, "retried");
   assert.equal(stage.count("nack"), 1);
 });
@@ -182,7 +186,12 @@ test("a handler that acknowledged the message itself is left alone", async () =>
       await stage.inner.ack(lease.receipt);
       return say();
     }, stage);
-    assert.deepEqual({ ...event }, { kind: "acknowledged", id: (event as { id: string }).id, deliveries: 1, by: "handler" });
+    assert.deepEqual({ ...event }, {
+      kind: "acknowledged",
+      id: (event as { id: string }).id,
+      deliveries: 1,
+      by: "handler",
+    });
     for (const method of ["ack", "ackMany", "nack", "release", "reject"]) assert.equal(stage.count(method), 0);
     assert.deepEqual(await stage.left(), nothing);
   }
