@@ -1,0 +1,35 @@
+/**
+ * Running a program of the tests' own runtime as a child process.
+ *
+ * @module
+ */
+
+import { spawn } from "node:child_process";
+import process from "node:process";
+
+/** What a program left behind. */
+export interface ProgramEnd {
+  readonly code: number | null;
+  /** Everything it printed, both streams. */
+  readonly output: string;
+}
+
+/** Whether the tests run on Deno. */
+export const onDeno: boolean = "Deno" in globalThis;
+
+/** Runs this runtime's binary with arguments to the end. */
+export function runRuntime(args: readonly string[], cwd: string = process.cwd()): Promise<ProgramEnd> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    child.stdout.on("data", (text) => output += text);
+    child.stderr.on("data", (text) => output += text);
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, output }));
+  });
+}
+
+/** Runs a TypeScript file with every permission to the end. */
+export function runFile(path: string, args: readonly string[] = [], cwd?: string): Promise<ProgramEnd> {
+  return runRuntime([...(onDeno ? ["run", "-A", "--no-check"] : []), path, ...args], cwd);
+}
