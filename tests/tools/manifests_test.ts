@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { findFiles } from "../../tools/files.ts";
 import { test } from "../support/test.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -42,4 +43,10 @@ test("no lock file names a registry host", () => {
 
 test("deno.json imports nothing by itself: packages are package.json's", () => {
   assert.equal(readJson("deno.json").imports, undefined);
+});
+
+test("only tests/jsr/ imports from JSR, which plain npm and Bun do not reach", () => {
+  const code = findFiles(".", (path) => path.endsWith(".ts") && !path.startsWith("tests/jsr/"));
+  const importing = code.filter((path) => /^\s*(import|export)\b[^;]*["'](jsr:|https?:)/m.test(readText(path)));
+  assert.deepEqual(importing, []);
 });
