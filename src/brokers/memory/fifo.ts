@@ -1,79 +1,100 @@
 /**
- * A first-in, first-out ring that grows and shrinks with what it holds.
+ * A first-in, first-out queue.
  *
  * @module
  */
 
-const leastCapacity = 16;
+/** How many items a segment holds. */
+const segmentSize = 256;
 
-/** A FIFO over a circular array whose capacity is a power of two. */
-export class Ring<T> {
-  #slots: (T | undefined)[] = [];
-  #head = 0;
+interface Segment<T> {
+  readonly items: (T | undefined)[];
+  next: Segment<T> | undefined;
+}
+
+/** A FIFO in linked segments: nothing is ever copied as it grows, and what is drained is given back at once. */
+export class Fifo<T> {
+  #head: Segment<T> = newSegment<T>();
+  #tail: Segment<T> = this.#head;
+  /** Where the first item is, in the head. */
+  #first = 0;
+  /** Behind the last item, in the tail. */
+  #end = 0;
   #size = 0;
+  #segments = 1;
+  /** One emptied segment is kept, so that a short queue that keeps moving makes none. */
+  #spare: Segment<T> | undefined;
 
   /** How many items it holds. */
   get size(): number {
     return this.#size;
   }
 
-  /** How many items it could hold without growing; tests read it to see that a drained ring gives its memory back. */
+  /** How many items it has room for; tests read it to see that a drained queue gives its memory back. */
   get capacity(): number {
-    return this.#slots.length;
+    return (this.#segments + (this.#spare === undefined ? 0 : 1)) * segmentSize;
   }
 
   /** The item to be taken next. */
   first(): T | undefined {
-    return this.#size === 0 ? undefined : this.#slots[this.#head];
+    return this.#head.items[this.#first];
   }
 
   /** The item that was added last. */
   last(): T | undefined {
-    return this.#size === 0 ? undefined : this.#slots[(this.#head + this.#size - 1) & (this.#slots.length - 1)];
+    return this.#size === 0 ? undefined : this.#tail.items[this.#end - 1];
   }
 
   /** Adds an item behind the others. */
   push(item: T): void {
-    if (this.#size === this.#slots.length) this.#resize(Math.max(leastCapacity, this.#size * 2));
-    this.#slots[(this.#head + this.#size) & (this.#slots.length - 1)] = item;
+    if (this.#end === segmentSize) {
+      this.#tail = this.#tail.next = this.#spare ?? newSegment<T>();
+      this.#spare = undefined;
+      this.#segments++;
+      this.#end = 0;
+    }
+    this.#tail.items[this.#end++] = item;
     this.#size++;
   }
 
   /** Takes the first item. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined;
-    const item = this.#slots[this.#head];
-    this.#slots[this.#head] = undefined;
-    this.#head = (this.#head + 1) & (this.#slots.length - 1);
+    const { items } = this.#head;
+    const item = items[this.#first];
+    items[this.#first++] = undefined;
     this.#size--;
-    if (this.#slots.length > leastCapacity && this.#size * 4 < this.#slots.length) this.#resize(this.#slots.length / 2);
+    if (this.#size === 0) this.#first = this.#end = 0;
+    else if (this.#first === segmentSize) this.#leaveHead();
     return item;
   }
 
   /** Keeps only the items that `keep` approves of, in their order. */
   filter(keep: (item: T) => boolean): void {
-    const kept = this.#unrolled().filter(keep);
-    this.clear();
-    for (const item of kept) this.push(item);
+    for (let left = this.#size; left > 0; left--) {
+      const item = this.shift()!;
+      if (keep(item)) this.push(item);
+    }
   }
 
   /** Drops everything. */
   clear(): void {
-    this.#slots = [];
-    this.#head = 0;
-    this.#size = 0;
+    this.#head = this.#tail = newSegment<T>();
+    this.#spare = undefined;
+    this.#first = this.#end = this.#size = 0;
+    this.#segments = 1;
   }
 
-  #unrolled(): T[] {
-    const items = new Array<T>(this.#size);
-    for (let at = 0; at < this.#size; at++) items[at] = this.#slots[(this.#head + at) & (this.#slots.length - 1)]!;
-    return items;
+  #leaveHead(): void {
+    const left = this.#head;
+    this.#head = left.next!;
+    left.next = undefined;
+    this.#spare ??= left;
+    this.#segments--;
+    this.#first = 0;
   }
+}
 
-  #resize(capacity: number): void {
-    const slots: (T | undefined)[] = this.#unrolled();
-    while (slots.length < capacity) slots.push(undefined);
-    this.#slots = slots;
-    this.#head = 0;
-  }
+function newSegment<T>(): Segment<T> {
+  return { items: [], next: undefined };
 }

@@ -26,6 +26,7 @@ export class LeaseTable {
   readonly #receipts: ReceiptMint = new ReceiptMint();
   readonly #deadlines: SortedQueue<HeldLease> = new SortedQueue<HeldLease>((a, b) => a.deadline < b.deadline);
   #places: (HeldLease | undefined)[] = [];
+  #tails: string[] = [];
   #free: number[] = [];
   #size = 0;
 
@@ -41,8 +42,8 @@ export class LeaseTable {
 
   /** Leases a message under a receipt of its own. */
   hold(entry: LiveEntry, deadline: number): HeldLease {
-    const place = this.#free.pop() ?? this.#places.length;
-    const lease: HeldLease = { entry, receipt: this.#receipts.mint(place), deadline, place };
+    const place = this.#free.pop() ?? this.#addPlace();
+    const lease: HeldLease = { entry, receipt: this.#receipts.mint(this.#tails[place]!), deadline, place };
     this.#places[place] = lease;
     entry.lease = lease;
     this.#size++;
@@ -111,13 +112,22 @@ export class LeaseTable {
   clear(): void {
     this.#deadlines.clear();
     this.#places = [];
+    this.#tails = [];
     this.#free = [];
     this.#size = 0;
+  }
+
+  #addPlace(): number {
+    const place = this.#places.length;
+    this.#places.push(undefined);
+    this.#tails.push(this.#receipts.tailOf(place));
+    return place;
   }
 
   #shrink(): void {
     if (this.#places.length < leastShrunk) return;
     this.#places = [];
+    this.#tails = [];
     this.#free = [];
   }
 }

@@ -122,7 +122,12 @@ class Memory implements MemoryBroker {
   }
 
   publish(payload: Uint8Array, options?: PublishOptions): Promise<Message> {
-    return this.#call(options, () => this.#publish(payload, options));
+    try {
+      this.#admit(options?.signal);
+      return Promise.resolve(this.#publish(payload, options));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   publishAt(payload: Uint8Array, at: Date, options?: Omit<PublishOptions, "at">): Promise<Message> {
@@ -172,21 +177,34 @@ class Memory implements MemoryBroker {
   }
 
   receive(max: number, options?: CallOptions): Promise<Delivery[]> {
-    return this.#callWithMax(max, options, () => {
+    try {
+      this.#requireOpen();
+      checkBatchSize(max);
+      this.#admit(options?.signal);
       const now = readClock(this.#clock);
       const deadline = instantAfter(now, this.policy.visibilityTimeout, "clock");
-      return makeDeliveries(this.#store.receive(max, now, deadline));
-    });
+      return Promise.resolve(makeDeliveries(this.#store.receive(max, now, deadline)));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   ack(receipt: Receipt, options?: CallOptions): Promise<void> {
-    return this.#settle(receipt, options, (lease) => this.#store.remove(lease));
+    try {
+      this.#admit(options?.signal);
+      this.#store.remove(this.#store.leases.require(receipt, readClock(this.#clock)));
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   ackMany(receipts: readonly Receipt[], options?: CallOptions): Promise<AckOutcome[]> {
     return this.#call(options, () => {
       const now = readClock(this.#clock);
-      return receipts.map((receipt) => this.#acknowledge(receipt, now));
+      const outcomes: AckOutcome[] = [];
+      for (const receipt of receipts) outcomes.push(this.#acknowledge(receipt, now));
+      return outcomes;
     });
   }
 
@@ -379,11 +397,15 @@ class Memory implements MemoryBroker {
     if (this.#closed) throw new QueueError("QUEUE_CLOSED", "Cannot use the queue: it has been closed");
   }
 
+  #admit(signal: AbortSignal | undefined): void {
+    this.#requireOpen();
+    if (signal?.aborted) throw signal.reason;
+  }
+
   /** Does the work at once; what it throws becomes a rejection. */
   #call<T>(options: CallOptions | undefined, work: () => T): Promise<T> {
     try {
-      this.#requireOpen();
-      if (options?.signal?.aborted) throw options.signal.reason;
+      this.#admit(options?.signal);
       return Promise.resolve(work());
     } catch (error) {
       return Promise.reject(error);

@@ -7,9 +7,9 @@
 import type { Receipt } from "../../core/mod.ts";
 
 /*
- * A receipt is, in base 32: 12 digits of the broker's nonce, 10 of the lease's number, 4 drawn at random for this lease,
- * and 2, 4 or 6 that say where the lease is kept. Only the whole receipt, compared with the one that was issued, opens
- * a lease; the random digits keep a holder from counting up to its neighbour's.
+ * A receipt is, in base 32: 12 digits of the broker's nonce, 10 of the lease's number, and the tail of the place where
+ * the lease is kept: 4 digits drawn at random and 2, 4 or 6 that name the place. Only the whole receipt, compared with
+ * the one that was issued, opens a lease; the random digits keep a holder from counting up to its neighbour's.
  */
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -17,7 +17,7 @@ const nonceLength = 12;
 const numberLength = 10;
 const placeStart = nonceLength + numberLength + 4;
 
-/** How many leases share what is prepared in advance: a prefix and a draw of randomness. */
+/** How many leases share a prefix, and how many tails a draw of randomness. */
 const blockSize = 1024;
 
 const pairs: readonly string[] = Array.from({ length: 1024 }, (_, n) => alphabet[n >>> 5]! + alphabet[n & 31]!);
@@ -30,17 +30,22 @@ export class ReceiptMint {
   #issued = 0;
   #prefix = "";
   #entropy: Uint16Array<ArrayBuffer> = new Uint16Array(0);
+  #drawn = 0;
 
-  /** A fresh receipt of the lease that is kept at `place`, a whole number below 2^30. */
-  mint(place: number): Receipt {
-    const inBlock = this.#issued % blockSize;
-    if (inBlock === 0) this.#prepareBlock();
+  /** A fresh receipt of the lease that is kept where the tail says. */
+  mint(tail: string): Receipt {
+    const inBlock = this.#issued & (blockSize - 1);
+    if (inBlock === 0) this.#prefix = this.#prefixOf(this.#issued / blockSize);
     this.#issued++;
-    const { [2 * inBlock]: first, [2 * inBlock + 1]: second } = this.#entropy;
-    const name = this.#prefix + pairs[inBlock] + pairs[first! & 1023] + pairs[second! & 1023];
-    if (place < 1024) return name + pairs[place] as Receipt;
-    if (place < 1024 ** 2) return name + pairs[place >>> 10] + pairs[place & 1023] as Receipt;
-    return name + pairs[place >>> 20] + pairs[place >>> 10 & 1023] + pairs[place & 1023] as Receipt;
+    return this.#prefix + pairs[inBlock] + tail as Receipt;
+  }
+
+  /** A tail for a place, a whole number below 2^30. */
+  tailOf(place: number): string {
+    const random = pairs[this.#draw() & 1023]! + pairs[this.#draw() & 1023];
+    if (place < 1024) return random + pairs[place];
+    if (place < 1024 ** 2) return random + pairs[place >>> 10] + pairs[place & 1023];
+    return random + pairs[place >>> 20] + pairs[place >>> 10 & 1023] + pairs[place & 1023];
   }
 
   /** Where the lease of a receipt would be kept; -1 for a text that cannot be one. */
@@ -69,19 +74,24 @@ export class ReceiptMint {
     return number < this.#issued;
   }
 
-  #prepareBlock(): void {
-    if (this.#entropy.length === 0) this.#entropy = new Uint16Array(2 * blockSize);
-    crypto.getRandomValues(this.#entropy);
+  #draw(): number {
+    if (this.#drawn === this.#entropy.length) {
+      // The first draw is small, since most brokers hold few leases at a time.
+      this.#entropy = crypto.getRandomValues(new Uint16Array(this.#drawn === 0 ? 32 : blockSize));
+      this.#drawn = 0;
+    }
+    return this.#entropy[this.#drawn++]!;
+  }
+
+  #prefixOf(block: number): string {
     if (this.#nonce === undefined) {
       this.#nonce = "";
       for (const byte of crypto.getRandomValues(new Uint8Array(nonceLength))) this.#nonce += alphabet[byte & 31];
     }
     let number = "";
-    let rest = this.#issued / blockSize;
-    for (let digit = 0; digit < numberLength - 2; digit++) {
+    for (let digit = 0, rest = block; digit < numberLength - 2; digit++, rest = Math.floor(rest / 32)) {
       number = alphabet[rest % 32] + number;
-      rest = Math.floor(rest / 32);
     }
-    this.#prefix = this.#nonce + number;
+    return this.#nonce + number;
   }
 }

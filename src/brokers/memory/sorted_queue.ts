@@ -5,15 +5,15 @@
  */
 
 import { Heap } from "./heap.ts";
-import { Ring } from "./ring.ts";
+import { Fifo } from "./fifo.ts";
 
 /**
  * Hands out items in the order that `isBefore` gives. An item that comes in order costs one comparison and O(1), since
- * it goes into a ring; only one that comes out of order pays the O(log n) of a heap. The two are merged on taking.
+ * it goes into a FIFO; only one that comes out of order pays the O(log n) of a heap. The two are merged on taking.
  */
 export class SortedQueue<T> {
   readonly #isBefore: (a: T, b: T) => boolean;
-  readonly #inOrder: Ring<T> = new Ring<T>();
+  readonly #inOrder: Fifo<T> = new Fifo<T>();
   readonly #early: Heap<T>;
 
   /** An empty queue. */

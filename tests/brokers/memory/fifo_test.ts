@@ -1,38 +1,38 @@
 import assert from "node:assert/strict";
-import { Ring } from "../../../src/brokers/memory/ring.ts";
+import { Fifo } from "../../../src/brokers/memory/fifo.ts";
 import { test } from "../../support/test.ts";
 import { SeededRandom, withSeeds } from "./random.ts";
 
-test("Ring hands out what an array would, over random pushes and shifts", async () => {
+test("Fifo hands out what an array would, over random pushes and shifts", async () => {
   await withSeeds([1, 2, 3], (seed) => {
     const random = new SeededRandom(seed);
-    const ring = new Ring<number>();
+    const fifo = new Fifo<number>();
     let expected: number[] = [];
     for (let step = 0; step < 5_000; step++) {
       const growing = Math.floor(step / 500) % 2 === 0;
-      if (random.oneIn(growing ? 4 : 2)) assert.equal(ring.shift(), expected.shift());
+      if (random.oneIn(growing ? 4 : 2)) assert.equal(fifo.shift(), expected.shift());
       else {
-        ring.push(step);
+        fifo.push(step);
         expected.push(step);
       }
       if (random.oneIn(200)) {
-        ring.filter((item) => item % 3 !== 0);
+        fifo.filter((item) => item % 3 !== 0);
         expected = expected.filter((item) => item % 3 !== 0);
       }
-      assert.deepEqual([ring.size, ring.first(), ring.last()], [expected.length, expected[0], expected.at(-1)]);
+      assert.deepEqual([fifo.size, fifo.first(), fifo.last()], [expected.length, expected[0], expected.at(-1)]);
     }
-    while (expected.length > 0) assert.equal(ring.shift(), expected.shift());
-    assert.equal(ring.shift(), undefined);
+    while (expected.length > 0) assert.equal(fifo.shift(), expected.shift());
+    assert.equal(fifo.shift(), undefined);
   });
 });
 
-test("Ring gives its memory back once it is drained", () => {
-  const ring = new Ring<number>();
-  for (let item = 0; item < 100_000; item++) ring.push(item);
-  assert.equal(ring.capacity, 131_072);
-  while (ring.size > 3) ring.shift();
-  assert.equal(ring.capacity, 16);
-  assert.equal(ring.first(), 99_997);
-  ring.clear();
-  assert.deepEqual([ring.capacity, ring.size, ring.first()], [0, 0, undefined]);
+test("Fifo gives its memory back once it is drained", () => {
+  const fifo = new Fifo<number>();
+  for (let item = 0; item < 100_000; item++) fifo.push(item);
+  assert.ok(fifo.capacity < 100_300);
+  while (fifo.size > 3) fifo.shift();
+  assert.equal(fifo.capacity, 512);
+  assert.equal(fifo.first(), 99_997);
+  fifo.clear();
+  assert.deepEqual([fifo.capacity, fifo.size, fifo.first()], [256, 0, undefined]);
 });
