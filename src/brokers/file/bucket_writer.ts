@@ -7,7 +7,7 @@
 
 import type { Priority } from "../../core/priority.ts";
 import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
-import { keyLength, type NonceSource, renderBucket, renderInstant } from "./names.ts";
+import { keyLength, type NonceSource, renderBucket } from "./names.ts";
 import type { WaitingIndex } from "./waiting_index.ts";
 
 /** A bucket that this process made and may put entries into. */
@@ -123,6 +123,9 @@ export class ReadyWriter implements BucketWriter {
 /** The shortest span of instants that begins a delayed bucket's range: the first 5 of 13 digits, 27.8 hours. */
 const shortestPrefix = 5;
 
+/** How many ranges are remembered: one that was forgotten, most often because it has passed, gets another bucket. */
+const rememberedRanges = 1_000;
+
 /**
  * Places entries that are visible later: coarse ranges of time first; when a range's bucket is full, the entry goes to the
  * tenth of it that it falls into, down to one instant, where full buckets follow each other by key.
@@ -155,18 +158,10 @@ export class DelayedWriter implements BucketWriter {
     }
   }
 
-  /** Forgets ranges that have passed: nothing will be placed there again. */
-  forgetBefore(now: number): void {
-    const digits = renderInstant(now);
-    for (const range of this.#ranges.keys()) {
-      const prefix = range.slice(range.indexOf(":") + 1);
-      if (prefix < digits.slice(0, prefix.length)) this.#ranges.delete(range);
-    }
-  }
-
   #make(range: string, level: Priority, start: string): OwnBucket {
     const made = this.#maker.make(level, start);
     this.#ranges.set(range, made);
+    if (this.#ranges.size > rememberedRanges) this.#ranges.delete(this.#ranges.keys().next().value!);
     return made;
   }
 }

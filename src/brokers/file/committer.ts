@@ -6,11 +6,18 @@
 
 import type { Priority } from "../../core/priority.ts";
 import type { MessageHeaders } from "../../core/values.ts";
-import { QueueError } from "../../core/error.ts";
 import type { BucketMaker, BucketWriter, OwnBucket } from "./bucket_writer.ts";
-import { describeFileError } from "./failures.ts";
+import { describeFileError, UnknownOutcome } from "./failures.ts";
 import { keyLength, type NonceSource, renderEntry } from "./names.ts";
-import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import {
+  atPath,
+  attempt,
+  type FileOperations,
+  flushEntries,
+  forEachParallel,
+  systemCode,
+  tidyUp,
+} from "./operations.ts";
 import { encodeHeaders, recordLength, writeRecord } from "./records.ts";
 import type { WaitingIndex } from "./waiting_index.ts";
 
@@ -121,24 +128,28 @@ export class Committer {
   async #commitGroup(group: readonly Pending[]): Promise<void> {
     for (const pending of group) if (pending.submissions.length === 0) pending.resolve();
     for (const chunk of splitIntoSegments(group)) {
-      const items = chunk.filter((item) => !item.owner.failed);
-      if (items.length === 0) continue;
-      try {
-        await this.#commitSegment(items);
-        for (const { owner } of items) {
-          if (++owner.done === owner.submissions.length) owner.resolve();
-        }
-      } catch (error) {
-        for (const { owner } of items) fail(owner, error);
-      }
+      if (this.#hardLinks && await this.#commitItems(chunk)) continue;
+      for (const item of chunk) await this.#commitItems([item]);
     }
   }
 
-  async #commitSegment(items: readonly Item[]): Promise<void> {
-    if (items.length > 1 && !this.#hardLinks) {
-      for (const item of items) await this.#commitSegment([item]);
-      return;
+  /** Commits what goes into one segment and tells the owners; `false` when there are no hard links to do it with. */
+  async #commitItems(chunk: readonly Item[]): Promise<boolean> {
+    const items = chunk.filter((item) => !item.owner.failed);
+    if (items.length === 0) return true;
+    try {
+      await this.#commitSegment(items);
+      for (const { owner } of items) {
+        if (++owner.done === owner.submissions.length) owner.resolve();
+      }
+    } catch (error) {
+      if (items.length > 1 && isLinkRefusal(error)) return this.#hardLinks = false;
+      for (const { owner } of items) fail(owner, error);
     }
+    return true;
+  }
+
+  async #commitSegment(items: readonly Item[]): Promise<void> {
     const { operations, temporary, nonces } = this.#options;
     const segment = nonces.next();
     const path = `${temporary}/${segment}`;
@@ -146,42 +157,42 @@ export class Committer {
     await writeFlushed(operations, path, bytes);
     const touched = new Set<OwnBucket>();
     try {
-      if (placed.length === 1) this.#moveAlone(path, placed[0]!, touched);
-      else await this.#linkAll(path, placed, touched);
+      await this.#nameAll(path, placed, touched);
     } catch (error) {
-      attempt(() => operations.unlink(path), "ENOENT");
-      if (placed.length > 1 && isLinkRefusal(error)) {
-        this.#hardLinks = false;
-        return await this.#commitSegment(items);
-      }
+      tidyUp(() => operations.unlink(path));
       throw error;
     }
     await this.#flushBuckets(touched, items[0]!.submission.delayed);
-    if (placed.length > 1) attempt(() => operations.unlink(path), "ENOENT");
+    if (placed.length > 1) tidyUp(() => operations.unlink(path));
     this.#options.onPublished();
   }
 
-  #moveAlone(path: string, placed: Placed, touched: Set<OwnBucket>): void {
-    this.#put(placed, touched, (target) => this.#options.operations.rename(path, target));
-  }
-
-  async #linkAll(path: string, placed: readonly Placed[], touched: Set<OwnBucket>): Promise<void> {
+  async #nameAll(path: string, placed: readonly Placed[], touched: Set<OwnBucket>): Promise<void> {
     const { operations } = this.#options;
-    const linked: string[] = [];
+    const named: string[] = [];
+    const name = (target: string) => {
+      named.push(target);
+      if (placed.length === 1) operations.rename(path, target);
+      else operations.link(path, target);
+    };
     try {
       for (const [index, place] of placed.entries()) {
         if (index > 0 && index % linksPerTurn === 0) await operations.pause();
-        linked.push(this.#put(place, touched, (target) => operations.link(path, target)));
+        this.#put(place, touched, name);
       }
     } catch (error) {
-      // Nothing was promised yet: take back what is still there.
-      for (const target of linked) attempt(() => operations.unlink(target), "ENOENT");
+      // Nothing was promised yet: take back what is still there, the one that failed too, since it may have been done.
+      try {
+        for (const target of named) attempt(() => operations.unlink(target), "ENOENT");
+      } catch (refusal) {
+        throw new UnknownOutcome(refusal);
+      }
       throw error;
     }
   }
 
   /** Gives a record its entry; a bucket that a reader removed meanwhile is replaced. */
-  #put(placed: Placed, touched: Set<OwnBucket>, name: (target: string) => void): string {
+  #put(placed: Placed, touched: Set<OwnBucket>, name: (target: string) => void): void {
     const { submission } = placed.item;
     const { writer, index } = submission.delayed ? this.#options.delayed : this.#options.ready;
     const entry = renderEntry({
@@ -211,35 +222,29 @@ export class Committer {
       bucket.count++;
       touched.add(bucket);
       index.addEntry(bucket.name, entry);
-      return target;
+      return;
     }
   }
 
   async #flushBuckets(buckets: ReadonlySet<OwnBucket>, delayed: boolean): Promise<void> {
+    const { operations } = this.#options;
     const { maker, writer } = delayed ? this.#options.delayed : this.#options.ready;
-    const flushes: Promise<void>[] = [];
-    for (const bucket of buckets) {
-      if (!bucket.durable) flushes.push(maker.secure(bucket));
-      flushes.push(flushDirectory(this.#options.operations, bucket.path));
+    const flushes = [() => maker.secureAll(buckets)];
+    for (const { path } of buckets) flushes.push(() => flushEntries(operations, path));
+    try {
+      await forEachParallel(flushes, (flush) => flush());
+    } catch (error) {
+      // A flush that failed says nothing when it is repeated, so these buckets are never written to again.
+      for (const bucket of buckets) writer.abandon(bucket);
+      throw new UnknownOutcome(error);
     }
-    const outcomes = await Promise.allSettled(flushes);
-    const refused = outcomes.find((outcome) => outcome.status === "rejected");
-    if (refused === undefined) return;
-    // A flush that failed says nothing when it is repeated, so these buckets are never written to again.
-    for (const bucket of buckets) writer.abandon(bucket);
-    throw new QueueError(
-      "QUEUE_BACKEND_FAILED",
-      "Cannot flush the publication: whether the message was published is unknown",
-      { fields: { operation: "flush", published: "unknown", code: systemCode(refused.reason) }, cause: refused.reason },
-    );
   }
 }
 
 function fail(owner: Pending, error: unknown): void {
   if (owner.failed) return;
   owner.failed = true;
-  const described = describeFileError(error, "publish") as Error;
-  owner.reject(Object.assign(described, { partial: owner.done }));
+  owner.reject(describeFileError(error, "publish", owner.done));
 }
 
 /** Whether a file system refuses hard links as such. */
@@ -293,8 +298,8 @@ export async function writeFlushed(operations: FileOperations, path: string, byt
     if (writing !== undefined) await writing;
     await operations.flush(descriptor);
   } catch (error) {
-    attempt(() => operations.unlink(path), "ENOENT");
-    throw error;
+    tidyUp(() => operations.unlink(path));
+    throw atPath(error, path);
   } finally {
     operations.close(descriptor);
   }

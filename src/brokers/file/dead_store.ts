@@ -13,7 +13,7 @@ import type { Priority } from "../../core/priority.ts";
 import type { DeadLetter } from "../../core/values.ts";
 import { isLinkRefusal, writeFlushed } from "./committer.ts";
 import { type DeadName, isId, type NonceSource, parseDead, renderDead } from "./names.ts";
-import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { attempt, type FileOperations, flushEntries, systemCode } from "./operations.ts";
 import { encodeHeaders, encodeWithFooter, readRecord, splitFooter, type StoredRecord } from "./records.ts";
 
 const shortestPrefix = 6;
@@ -123,7 +123,7 @@ export class DeadStore {
     } finally {
       attempt(() => this.#operations.unlink(temporary), "ENOENT");
     }
-    await Promise.all([...folders, this.#directory].map((path) => flushDirectory(this.#operations, path)));
+    await Promise.all([...folders, this.#directory].map((path) => flushEntries(this.#operations, path)));
   }
 
   /** Every record of an id: more than one only after a crash. */

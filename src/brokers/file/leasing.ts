@@ -56,10 +56,9 @@ export class Leasing {
   /** Leases up to `max` messages until `deadline`. */
   async receive(max: number, now: number, deadline: number): Promise<Delivery[]> {
     this.#cutShort = false;
-    await this.#directory.refresh(false, now);
+    let refreshed = await this.#directory.refresh(false, now);
     const doomed: Doomed[] = await this.#reclaim(now, deadline);
     const deliveries: Delivery[] = [];
-    let refreshed = false;
     let renames = 0;
     while (deliveries.length < max) {
       const taken = this.#directory.take(now);

@@ -80,12 +80,63 @@ export function attempt(call: () => void, ...tolerated: readonly string[]): bool
   }
 }
 
+/** Runs a call that tidies up: what it was about is done, or has failed already, so a refusal of its own says nothing. */
+export function tidyUp(call: () => void): void {
+  try {
+    call();
+  } catch {
+    // Leftovers are found by whoever looks for them later.
+  }
+}
+
+/** Notes the path on an error of a call that knew only a descriptor. */
+export function atPath(error: unknown, path: string): unknown {
+  const located = error as { path?: unknown };
+  if (systemCode(error) !== "" && located.path === undefined) tidyUp(() => void (located.path = path));
+  return error;
+}
+
 /** Flushes a directory, so that its entries are on the device. */
 export async function flushDirectory(operations: FileOperations, path: string): Promise<void> {
   const descriptor = operations.open(path);
   try {
     await operations.flush(descriptor);
+  } catch (error) {
+    throw atPath(error, path);
   } finally {
     operations.close(descriptor);
+  }
+}
+
+/** How many descriptors are open at once while many things go to the device. */
+const parallelFlushes = 16;
+
+/** Runs a call for every item, a few at a time; all have ended when it settles, with the first failure if there was one. */
+export async function forEachParallel<T>(items: Iterable<T>, run: (item: T) => Promise<void>): Promise<void> {
+  const failures: unknown[] = [];
+  const iterator = items[Symbol.iterator]();
+  const work = async () => {
+    for (let next = iterator.next(); !next.done; next = iterator.next()) {
+      try {
+        await run(next.value);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: parallelFlushes }, work));
+  if (failures.length > 0) throw failures[0];
+}
+
+/**
+ * Makes what was put into a folder durable, although a reader may have taken it out and removed the folder meanwhile: what
+ * left by a rename is as durable as its leaving, so then the folder's own end is what has to be on the device.
+ */
+export async function flushEntries(operations: FileOperations, folder: string): Promise<void> {
+  try {
+    await flushDirectory(operations, folder);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    await flushDirectory(operations, folder.slice(0, folder.lastIndexOf("/")));
   }
 }

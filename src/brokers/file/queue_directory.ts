@@ -13,7 +13,7 @@ import { DeadStore } from "./dead_store.ts";
 import { LeaseIndex, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, keyLength, NonceSource, parseEntry, renderEntry, renderInstant } from "./names.ts";
 import { OnceStore } from "./once_store.ts";
-import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
+import { attempt, type FileOperations, flushDirectory, flushEntries } from "./operations.ts";
 import { SegmentReader } from "./segment_reader.ts";
 import { findDistrust, prepareState } from "./trust.ts";
 import { type Candidate, WaitingIndex } from "./waiting_index.ts";
@@ -174,17 +174,18 @@ export class QueueDirectory {
     return due === Infinity ? undefined : due;
   }
 
-  /** Looks for what other processes did; while there is work at hand, only as often as is cheap. */
-  async refresh(force: boolean, now: number): Promise<void> {
+  /** Looks for what other processes did; while there is work at hand, only as often as is cheap. Whether it looked. */
+  async refresh(force: boolean, now: number): Promise<boolean> {
     const started = performance.now();
     const pause = Math.max(refreshInterval, this.#refreshCost * refreshShare);
-    if (!force && started - this.#lastRefresh < pause) return;
+    if (!force && started - this.#lastRefresh < pause) return false;
     this.ready.index.refresh(started);
     this.delayed.index.refresh(started);
     this.leases.refresh();
     await this.#recover(started, now);
     this.#lastRefresh = performance.now();
     this.#refreshCost = this.#lastRefresh - started;
+    return true;
   }
 
   /** Finishes what dead processes left; a process that opens the queue does so before it works. */
@@ -202,7 +203,7 @@ export class QueueDirectory {
     const bucket = await this.#move(from, entry, shelf, false);
     if (bucket === undefined) return false;
     try {
-      await flushDirectory(this.operations, bucket.path);
+      await flushEntries(this.operations, bucket.path);
     } catch (error) {
       shelf.writer.abandon(bucket);
       throw error;
