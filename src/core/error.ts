@@ -44,8 +44,8 @@ export class QueueError<Partial = unknown> extends Error {
   readonly code: number;
   /** What was refused: `field`, `value`, `problem`, sizes, paths. Never payload. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** What a call that did part of its work had done. */
-  readonly partial?: Partial;
+  /** What a call that did part of its work had done. Not enumerable, so that printing an error prints no payload. */
+  declare readonly partial?: Partial;
   /** Errors of siblings that failed too, in the order in which they came; set by `consume` when several workers failed. */
   others?: readonly unknown[];
 
@@ -55,7 +55,7 @@ export class QueueError<Partial = unknown> extends Error {
     this.reason = reason;
     this.code = reasons[reason].code;
     this.fields = options.fields ?? {};
-    if ("partial" in options) this.partial = options.partial;
+    if ("partial" in options) Object.defineProperty(this, "partial", { value: options.partial });
     Object.defineProperty(this, brand, { value: true });
   }
 
