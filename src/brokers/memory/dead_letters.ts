@@ -4,25 +4,26 @@
  * @module
  */
 
-import type { DeadEntry } from "./entry.ts";
+import type { RecordedFailure } from "../../core/mod.ts";
+import type { Death, Entry } from "./entry.ts";
 import { IdIndex } from "./id_index.ts";
 import type { PayloadSlabs } from "./payload_slabs.ts";
 import { SortedQueue } from "./sorted_queue.ts";
 
-function failedBefore(a: DeadEntry, b: DeadEntry): boolean {
-  return a.failedAt === b.failedAt ? a.id < b.id : a.failedAt < b.failedAt;
+function failedBefore(a: Death, b: Death): boolean {
+  return a.failedAt === b.failedAt ? a.entry.id < b.entry.id : a.failedAt < b.failedAt;
 }
 
 /** Dead letters in id order and, where a retention asks for it, by the instant of their failure. */
 export class DeadLetters {
   readonly #slabs: PayloadSlabs;
-  readonly #byId: IdIndex<DeadEntry> = new IdIndex<DeadEntry>();
-  readonly #byFailure: SortedQueue<DeadEntry> | undefined;
+  readonly #byId: IdIndex<Entry> = new IdIndex<Entry>();
+  readonly #byFailure: SortedQueue<Death> | undefined;
 
   /** An empty store; without a retention it keeps no order of failure. */
   constructor(slabs: PayloadSlabs, retention: number) {
     this.#slabs = slabs;
-    if (retention > 0) this.#byFailure = new SortedQueue<DeadEntry>(failedBefore);
+    if (retention > 0) this.#byFailure = new SortedQueue<Death>(failedBefore);
   }
 
   /** How many there are. */
@@ -30,34 +31,37 @@ export class DeadLetters {
     return this.#byId.size;
   }
 
-  /** Adds one. */
-  add(dead: DeadEntry): void {
+  /** Adds one: a message that is in no other index, and how it died. */
+  add(dead: Entry, failure: RecordedFailure, failedAt: number): void {
+    const { reason, cause, code, trail } = failure;
+    dead.death = { entry: dead, failedAt, reason, cause, code, trail };
     this.#byId.add(dead);
     const queue = this.#byFailure;
     if (queue === undefined) return;
-    if (queue.size > 2 * this.#byId.size + 64) queue.filter((entry) => entry.chunk !== undefined);
-    queue.push(dead);
+    if (queue.size > 2 * this.#byId.size + 64) queue.filter((death) => death.entry.death === death);
+    queue.push(dead.death);
   }
 
   /** The one of an id. */
-  find(id: string): DeadEntry | undefined {
+  find(id: string): Entry | undefined {
     return typeof id === "string" ? this.#byId.find(id) : undefined;
   }
 
   /** Takes one out; its payload stays stored, for whoever replays it. */
-  take(dead: DeadEntry): void {
+  take(dead: Entry): void {
     this.#byId.remove(dead);
+    dead.death = undefined;
   }
 
   /** Deletes one for good. */
-  delete(dead: DeadEntry): void {
-    this.#byId.remove(dead);
-    this.#slabs.free(dead.payload);
+  delete(dead: Entry): void {
+    this.take(dead);
+    this.#slabs.free(dead);
   }
 
   /** Up to `max` behind an id that `wanted` approves of, in id order. One pass over those passed over. */
-  page(after: string, max: number, wanted: (dead: DeadEntry) => boolean = () => true): DeadEntry[] {
-    const page: DeadEntry[] = [];
+  page(after: string, max: number, wanted: (dead: Entry) => boolean = () => true): Entry[] {
+    const page: Entry[] = [];
     for (const dead of this.#byId.from(after)) {
       if (!wanted(dead)) continue;
       page.push(dead);
@@ -73,8 +77,8 @@ export class DeadLetters {
       const first = this.#byFailure?.first();
       if (first === undefined || first.failedAt >= instant) break;
       this.#byFailure!.shift();
-      if (first.chunk === undefined) continue;
-      this.delete(first);
+      if (first.entry.death !== first) continue;
+      this.delete(first.entry);
       deleted++;
     }
     return deleted;

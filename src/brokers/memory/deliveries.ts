@@ -5,7 +5,7 @@
  */
 
 import type { Delivery, Message } from "../../core/mod.ts";
-import type { LiveEntry } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import type { HeldLease } from "./leases.ts";
 import { copyPayload, paddedLength } from "./payload_slabs.ts";
 
@@ -37,15 +37,14 @@ export function makeDeliveries(leases: readonly HeldLease[]): Delivery[] {
   return deliveries;
 }
 
-function sharedSize(entry: LiveEntry): number {
-  const { length } = entry.payload;
-  return length > largestShared ? 0 : paddedLength(length);
+function sharedSize(entry: Entry): number {
+  return entry.length > largestShared ? 0 : paddedLength(entry.length);
 }
 
 /** Makes the deliveries from `start` to `end`; neighbours in a slab are copied in one go. */
 function fill(deliveries: Delivery[], leases: readonly HeldLease[], start: number, end: number, size: number): void {
   if (end - start === 1) {
-    deliveries[start] = deliver(leases[start]!, copyPayload(leases[start]!.entry!.payload));
+    deliveries[start] = deliver(leases[start]!, copyPayload(leases[start]!.entry!));
     return;
   }
   const arena = new Uint8Array(size);
@@ -60,7 +59,7 @@ function fill(deliveries: Delivery[], leases: readonly HeldLease[], start: numbe
   };
   for (let index = start; index < end; index++) {
     const lease = leases[index]!;
-    const stored = lease.entry!.payload;
+    const stored = lease.entry!;
     if (stored.length > largestShared || stored.length === 0) {
       deliveries[index] = deliver(lease, copyPayload(stored));
       continue;

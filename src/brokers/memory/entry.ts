@@ -4,32 +4,48 @@
  * @module
  */
 
-import type { LastFailure, MessageHeaders, Priority } from "../../core/mod.ts";
+import type { LastFailure, MessageHeaders, Priority, RecordedFailure } from "../../core/mod.ts";
 import type { Chunk, Indexed } from "./id_index.ts";
 import type { HeldLease } from "./leases.ts";
-import type { StoredPayload } from "./payload_slabs.ts";
+import type { Slab, StoredPayload } from "./payload_slabs.ts";
 
-/** A live message: waiting, or leased while `lease` is set. Instants are in ms. */
-export class LiveEntry implements Indexed<LiveEntry> {
+/** How a message died; it is a dead letter as long as its entry's `death` is this record. */
+export interface Death extends RecordedFailure {
+  readonly entry: Entry;
+  /** In ms. */
+  readonly failedAt: number;
+}
+
+/**
+ * One message through all its states: leased while `lease` is set, dead while `death` is, else waiting. One object, its
+ * payload's whereabouts included, since every object more is felt in the rate.
+ */
+export class Entry implements Indexed<Entry>, StoredPayload {
   readonly id: string;
-  /** Its number among the ids that this broker minted in order; 0 for a message that came back or came from elsewhere. */
-  readonly serial: number;
+  /** In ms. */
   readonly enqueuedAt: number;
-  readonly payload: StoredPayload;
   readonly headers: MessageHeaders;
   readonly priority: Priority;
-  /** What it is ordered by while it waits. */
+  bytes: Uint8Array;
+  offset: number = 0;
+  readonly length: number;
+  slab: Slab | undefined = undefined;
+  /** Its number among the ids that this broker minted in order; 0 for a message that came back or came from elsewhere. */
+  serial: number;
+  /** What it is ordered by while it waits, in ms. */
   visibleAt: number;
   deliveries: number;
   lastFailure: LastFailure | undefined = undefined;
   lease: HeldLease | undefined = undefined;
-  chunk: Chunk<LiveEntry> | undefined = undefined;
+  death: Death | undefined = undefined;
+  chunk: Chunk<Entry> | undefined = undefined;
 
+  /** A message with the caller's own bytes, which are to be stored before it is used. */
   constructor(
     id: string,
     serial: number,
     enqueuedAt: number,
-    payload: StoredPayload,
+    payload: Uint8Array,
     headers: MessageHeaders,
     priority: Priority,
     visibleAt: number,
@@ -38,7 +54,8 @@ export class LiveEntry implements Indexed<LiveEntry> {
     this.id = id;
     this.serial = serial;
     this.enqueuedAt = enqueuedAt;
-    this.payload = payload;
+    this.bytes = payload;
+    this.length = payload.byteLength;
     this.headers = headers;
     this.priority = priority;
     this.visibleAt = visibleAt;
@@ -46,21 +63,8 @@ export class LiveEntry implements Indexed<LiveEntry> {
   }
 }
 
-/** A dead letter; instants are in ms, an absent trail is an empty one. */
-export interface DeadEntry extends Indexed<DeadEntry> {
-  readonly payload: StoredPayload;
-  readonly headers: MessageHeaders;
-  readonly priority: Priority;
-  readonly deliveries: number;
-  readonly failedAt: number;
-  readonly reason: string;
-  readonly cause: string;
-  readonly code: number;
-  readonly trail: readonly number[];
-}
-
 /** The order of delivery inside a level: by visibility, never delivered before delivered, then by id. */
-export function isDeliveredBefore(a: LiveEntry, b: LiveEntry): boolean {
+export function isDeliveredBefore(a: Entry, b: Entry): boolean {
   if (a.visibleAt !== b.visibleAt) return a.visibleAt < b.visibleAt;
   const aWasDelivered = a.deliveries > 0;
   if (aWasDelivered !== b.deliveries > 0) return !aWasDelivered;

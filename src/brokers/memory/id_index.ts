@@ -124,8 +124,9 @@ export class IdIndex<T extends Indexed<T>> {
     const at = Math.max(0, this.#locate(item.id));
     let chunk = this.#chunks[at]!;
     if (chunk.items.length >= chunkSize) chunk = this.#makeRoom(at, item.id);
-    // A message that comes back under its id (a replay) may lie beside the mark of its earlier life.
-    chunk.items.splice(lowerBound(chunk.items, item.id), 0, item);
+    const place = lowerBound(chunk.items, item.id);
+    // An item that comes back (a replay) may find itself where it was removed.
+    chunk.items.splice(place, chunk.items[place] === item ? 1 : 0, item);
     admit(chunk, item);
   }
 

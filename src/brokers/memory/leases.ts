@@ -5,7 +5,7 @@
  */
 
 import { QueueError, type Receipt } from "../../core/mod.ts";
-import type { LiveEntry } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import { ReceiptMint } from "./receipts.ts";
 import { SortedQueue } from "./sorted_queue.ts";
 
@@ -14,7 +14,7 @@ const leastShrunk = 1024;
 
 /** One lease. It has ended when `entry` is gone: its place in the queue of deadlines is then skipped. */
 export interface HeldLease {
-  entry: LiveEntry | undefined;
+  entry: Entry | undefined;
   readonly receipt: Receipt;
   /** In ms. */
   readonly deadline: number;
@@ -41,7 +41,7 @@ export class LeaseTable {
   }
 
   /** Leases a message under a receipt of its own. */
-  hold(entry: LiveEntry, deadline: number): HeldLease {
+  hold(entry: Entry, deadline: number): HeldLease {
     const place = this.#free.pop() ?? this.#addPlace();
     const lease: HeldLease = { entry, receipt: this.#receipts.mint(this.#tails[place]!), deadline, place };
     this.#places[place] = lease;
@@ -87,7 +87,7 @@ export class LeaseTable {
   }
 
   /** Ends a lease; the message is nobody's now. */
-  end(lease: HeldLease): LiveEntry {
+  end(lease: HeldLease): Entry {
     const entry = lease.entry!;
     lease.entry = undefined;
     entry.lease = undefined;

@@ -50,7 +50,7 @@ import {
   type WatchOptions,
 } from "../../core/mod.ts";
 import { makeDeliveries } from "./deliveries.ts";
-import type { DeadEntry, LiveEntry } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import type { HeldLease } from "./leases.ts";
 import { copyPayload } from "./payload_slabs.ts";
 import { type HandBack, MemoryStore } from "./store.ts";
@@ -297,7 +297,7 @@ class Memory implements MemoryBroker {
   purgeDeadLetters(options: PurgeDeadLettersOptions): Promise<number> {
     return this.#callWithMax(options?.max, options, () => {
       const before = readInstant(options.before, "before");
-      const page = this.#store.dead.page("", options.max, (dead) => dead.failedAt < before);
+      const page = this.#store.dead.page("", options.max, (dead) => dead.death!.failedAt < before);
       for (const dead of page) this.#store.dead.delete(dead);
       return page.length;
     });
@@ -458,7 +458,7 @@ class Memory implements MemoryBroker {
     return { deliveries, visibleAt: new Date(visibleAt), deadLettered: false };
   }
 
-  #requireDead(id: string): DeadEntry {
+  #requireDead(id: string): Entry {
     const dead = this.#store.dead.find(id);
     if (dead !== undefined) return dead;
     throw new QueueError("DEAD_LETTER_NOT_FOUND", "Cannot find the dead letter: there is none under that id");
@@ -473,16 +473,16 @@ function readDelay(delay: number, now: number): number {
 }
 
 /** A published message carries the caller's own buffer: a second copy would cost more than all the rest. */
-function showPublished(entry: LiveEntry, payload: Uint8Array): Message {
+function showPublished(entry: Entry, payload: Uint8Array): Message {
   return { id: entry.id, enqueuedAt: new Date(entry.enqueuedAt), payload, headers: entry.headers };
 }
 
-function showStored(entry: LiveEntry | DeadEntry): Message {
-  const { id, enqueuedAt, headers, payload } = entry;
-  return { id, enqueuedAt: new Date(enqueuedAt), payload: copyPayload(payload), headers };
+function showStored(entry: Entry): Message {
+  const { id, enqueuedAt, headers } = entry;
+  return { id, enqueuedAt: new Date(enqueuedAt), payload: copyPayload(entry), headers };
 }
 
-function showLive(entry: LiveEntry): LiveMessage {
+function showLive(entry: Entry): LiveMessage {
   const { lease, deliveries, priority } = entry;
   return {
     message: showStored(entry),
@@ -493,8 +493,9 @@ function showLive(entry: LiveEntry): LiveMessage {
   };
 }
 
-function showDead(dead: DeadEntry): DeadLetter {
-  const { failedAt, reason, cause, code, trail, deliveries, priority } = dead;
+function showDead(dead: Entry): DeadLetter {
+  const { deliveries, priority } = dead;
+  const { failedAt, reason, cause, code, trail } = dead.death!;
   return {
     message: showStored(dead),
     failedAt: new Date(failedAt),

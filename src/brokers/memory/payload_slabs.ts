@@ -10,7 +10,10 @@ const slabSize = 65_536;
 /** A larger payload has a buffer of its own. */
 const largestShared = 4_096;
 
-interface Slab {
+const noBytes: Uint8Array = new Uint8Array(0);
+
+/** Payloads side by side. */
+export interface Slab {
   readonly bytes: Uint8Array;
   used: number;
   /** Bytes of payloads that are still stored, padding included. */
@@ -19,7 +22,7 @@ interface Slab {
   residents: StoredPayload[];
 }
 
-/** One stored payload: `length` bytes at `offset` of `bytes`. It moves when its slab is given up. */
+/** A payload: `length` bytes at `offset` of `bytes`. A stored one moves when its slab is given up. */
 export interface StoredPayload {
   bytes: Uint8Array;
   offset: number;
@@ -53,20 +56,16 @@ export class PayloadSlabs {
     return this.#slabs;
   }
 
-  /** Copies a payload in. */
-  store(payload: Uint8Array): StoredPayload {
-    const length = payload.byteLength;
-    if (length > largestShared || length === 0) {
-      return { bytes: new Uint8Array(payload), offset: 0, length, slab: undefined };
-    }
-    const stored: StoredPayload = { bytes: payload, offset: 0, length, slab: undefined };
-    this.#place(stored);
-    return stored;
+  /** Copies in what a payload's `bytes` are, and makes it own the copy. */
+  store(payload: StoredPayload): void {
+    if (payload.length > largestShared || payload.length === 0) payload.bytes = new Uint8Array(payload.bytes);
+    else this.#place(payload);
   }
 
-  /** Forgets a payload; freeing twice does nothing. */
+  /** Forgets a payload and keeps none of its bytes, whoever still refers to it. Freeing twice does nothing. */
   free(stored: StoredPayload): void {
     const slab = stored.slab;
+    stored.bytes = noBytes;
     if (slab === undefined) return;
     stored.slab = undefined;
     slab.live -= paddedLength(stored.length);

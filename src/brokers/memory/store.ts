@@ -20,7 +20,7 @@ import {
   retryDelay,
 } from "../../core/mod.ts";
 import { DeadLetters } from "./dead_letters.ts";
-import { type DeadEntry, isDeliveredBefore, LiveEntry } from "./entry.ts";
+import { Entry, isDeliveredBefore } from "./entry.ts";
 import { IdIndex } from "./id_index.ts";
 import { type HeldLease, LeaseTable } from "./leases.ts";
 import { OnceKeys } from "./once_keys.ts";
@@ -46,7 +46,7 @@ export interface HandBack {
 /** Keeps the messages of one queue. Its methods are given checked arguments and the broker's clock, and never wait. */
 export class MemoryStore {
   readonly leases: LeaseTable = new LeaseTable();
-  readonly live: IdIndex<LiveEntry> = new IdIndex<LiveEntry>();
+  readonly live: IdIndex<Entry> = new IdIndex<Entry>();
   readonly dead: DeadLetters;
   readonly slabs: PayloadSlabs = new PayloadSlabs();
   readonly onceKeys: OnceKeys = new OnceKeys();
@@ -55,9 +55,9 @@ export class MemoryStore {
   readonly #random: () => number;
   readonly #ids: IdMint = new IdMint();
   /** What is visible, by level; the index is the level plus 2. */
-  readonly #ready: readonly SortedQueue<LiveEntry>[];
+  readonly #ready: readonly SortedQueue<Entry>[];
   /** What waits for an instant. */
-  readonly #later: SortedQueue<LiveEntry> = new SortedQueue<LiveEntry>(isDeliveredBefore);
+  readonly #later: SortedQueue<Entry> = new SortedQueue<Entry>(isDeliveredBefore);
   /** How many ids were minted in order. */
   #minted = 0;
   /** Whether a live message may have an id that is not the latest minted: then order takes comparing. */
@@ -70,15 +70,16 @@ export class MemoryStore {
     this.#policy = policy;
     this.#random = random;
     this.dead = new DeadLetters(this.slabs, policy.deadLetterRetention);
-    this.#ready = Array.from({ length: 5 }, () => new SortedQueue<LiveEntry>(isDeliveredBefore));
+    this.#ready = Array.from({ length: 5 }, () => new SortedQueue<Entry>(isDeliveredBefore));
   }
 
   /** Adds a new message. */
-  publish(publication: Publication, now: number): LiveEntry {
+  publish(publication: Publication, now: number): Entry {
     const { payload, headers, priority, visibleAt } = publication;
     const id = this.#ids.next(now);
     const serial = ++this.#minted;
-    const entry = new LiveEntry(id, serial, now, this.slabs.store(payload), headers, priority, visibleAt, 0);
+    const entry = new Entry(id, serial, now, payload, headers, priority, visibleAt, 0);
+    this.slabs.store(entry);
     if (this.live.size === 0) this.#hasForeignIds = false;
     if (this.#hasForeignIds) this.live.add(entry);
     else this.live.append(entry);
@@ -89,16 +90,20 @@ export class MemoryStore {
   /** Adds a waiting message recorded elsewhere; returns the id it was given. */
   putLive(record: LiveRecord, now: number): string {
     const { enqueuedAt, headers, priority, visibleAt, deliveries } = record;
-    const payload = this.slabs.store(record.payload);
     const id = this.#ids.at(enqueuedAt);
-    this.#addForeign(new LiveEntry(id, 0, enqueuedAt, payload, headers, priority, visibleAt, deliveries), now);
+    const entry = new Entry(id, 0, enqueuedAt, record.payload, headers, priority, visibleAt, deliveries);
+    this.slabs.store(entry);
+    this.#addForeign(entry, now);
     return id;
   }
 
   /** Adds a dead letter recorded elsewhere; returns the id it was given. */
   putDead(record: DeadRecord): string {
-    const id = this.#ids.at(record.enqueuedAt);
-    this.dead.add({ ...record, id, payload: this.slabs.store(record.payload), chunk: undefined });
+    const { enqueuedAt, payload, headers, priority, failedAt, deliveries } = record;
+    const id = this.#ids.at(enqueuedAt);
+    const entry = new Entry(id, 0, enqueuedAt, payload, headers, priority, failedAt, deliveries);
+    this.slabs.store(entry);
+    this.dead.add(entry, record, failedAt);
     return id;
   }
 
@@ -131,7 +136,7 @@ export class MemoryStore {
   remove(lease: HeldLease): void {
     const entry = this.leases.end(lease);
     this.live.remove(entry);
-    this.slabs.free(entry.payload);
+    this.slabs.free(entry);
   }
 
   /** Replaces a lease by one that ends at `deadline`. */
@@ -173,17 +178,20 @@ export class MemoryStore {
   }
 
   /** Queues a dead letter's message again, visible at once and with its whole attempt budget. */
-  replay(dead: DeadEntry, now: number): void {
+  replay(dead: Entry, now: number): void {
     this.dead.take(dead);
-    const { id, enqueuedAt, payload, headers, priority } = dead;
-    this.#addForeign(new LiveEntry(id, 0, enqueuedAt, payload, headers, priority, now, 0), now);
+    dead.serial = 0;
+    dead.deliveries = 0;
+    dead.lastFailure = undefined;
+    dead.visibleAt = now;
+    this.#addForeign(dead, now);
   }
 
   /** Removes every live message. */
   purge(): PurgeResult {
     const leased = this.leases.size;
     const queued = this.live.size - leased;
-    for (const entry of this.live.from("")) this.slabs.free(entry.payload);
+    for (const entry of this.live.from("")) this.slabs.free(entry);
     this.live.clear();
     this.leases.clear();
     this.#later.clear();
@@ -229,7 +237,7 @@ export class MemoryStore {
     this.onceKeys.clear();
   }
 
-  #addForeign(entry: LiveEntry, now: number): void {
+  #addForeign(entry: Entry, now: number): void {
     this.#hasForeignIds = true;
     this.live.add(entry);
     this.#wait(entry, entry.visibleAt, now);
@@ -239,7 +247,7 @@ export class MemoryStore {
    * Lets a message wait for an instant. What is visible when it comes stays so: a clock that steps back hides nothing
    * that could be received before.
    */
-  #wait(entry: LiveEntry, visibleAt: number, now: number): void {
+  #wait(entry: Entry, visibleAt: number, now: number): void {
     entry.visibleAt = visibleAt;
     if (visibleAt <= now) this.#ready[entry.priority + 2]!.push(entry);
     else this.#later.push(entry);
@@ -253,7 +261,7 @@ export class MemoryStore {
     }
   }
 
-  #highestReady(): SortedQueue<LiveEntry> | undefined {
+  #highestReady(): SortedQueue<Entry> | undefined {
     for (let index = Priority.highest + 2; index >= 0; index--) {
       const level = this.#ready[index]!;
       if (level.size > 0) return level;
@@ -279,28 +287,13 @@ export class MemoryStore {
     return burials;
   }
 
-  #expire(entry: LiveEntry, now: number): void {
+  #expire(entry: Entry, now: number): void {
     this.#bury(entry, expiredFailure(entry.lastFailure?.code ?? 0), now);
   }
 
-  #bury(entry: LiveEntry, failure: RecordedFailure, now: number): void {
-    const { id, enqueuedAt, payload, headers, priority, deliveries } = entry;
-    const { reason, cause, code, trail } = failure;
+  #bury(entry: Entry, failure: RecordedFailure, now: number): void {
     this.live.remove(entry);
-    this.dead.add({
-      id,
-      enqueuedAt,
-      payload,
-      headers,
-      priority,
-      deliveries,
-      failedAt: now,
-      reason,
-      cause,
-      code,
-      trail,
-      chunk: undefined,
-    });
+    this.dead.add(entry, failure, now);
   }
 
   #sweep(now: number): void {

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { noHeaders, type Receipt } from "../../../src/core/mod.ts";
-import { LiveEntry } from "../../../src/brokers/memory/entry.ts";
+import { Entry } from "../../../src/brokers/memory/entry.ts";
 import { LeaseTable } from "../../../src/brokers/memory/leases.ts";
-import { PayloadSlabs } from "../../../src/brokers/memory/payload_slabs.ts";
 import { ReceiptMint } from "../../../src/brokers/memory/receipts.ts";
 import { test } from "../../support/test.ts";
 
-const slabs = new PayloadSlabs();
-const entry = () => new LiveEntry("id", 1, 0, slabs.store(new Uint8Array()), noHeaders, 0, 0, 0);
+const payload = new Uint8Array();
+const entry = () => new Entry("id", 1, 0, payload, noHeaders, 0, 0, 0);
 
 test("ReceiptMint never mints a receipt twice, and knows its own again", () => {
   const mint = new ReceiptMint();

@@ -8,6 +8,13 @@ import {
 import { test } from "../../support/test.ts";
 import { SeededRandom, withSeeds } from "./random.ts";
 
+/** Stores a payload. */
+function keep(slabs: PayloadSlabs, bytes: Uint8Array): StoredPayload {
+  const stored: StoredPayload = { bytes, offset: 0, length: bytes.length, slab: undefined };
+  slabs.store(stored);
+  return stored;
+}
+
 test("PayloadSlabs gives every payload back unchanged, over random stores and frees", async () => {
   await withSeeds([1, 2, 3], (seed) => {
     const random = new SeededRandom(seed);
@@ -25,7 +32,7 @@ test("PayloadSlabs gives every payload back unchanged, over random stores and fr
         bytes -= shared(gone!.expected.length);
       } else {
         const given = new Uint8Array(random.pick([0, 1, 8, 64, 90, 500, 4_096, 4_097])!).fill(random.below(256));
-        stored.push({ payload: slabs.store(given), expected: given.slice() });
+        stored.push({ payload: keep(slabs, given), expected: given.slice() });
         given.fill(255);
         bytes += shared(given.length);
       }
@@ -41,11 +48,20 @@ function shared(length: number): number {
   return length > 4_096 ? 0 : paddedLength(length);
 }
 
+test("PayloadSlabs keeps no byte of a freed payload, however large", () => {
+  const slabs = new PayloadSlabs();
+  for (const size of [10, 5_000]) {
+    const stored = keep(slabs, new Uint8Array(size));
+    slabs.free(stored);
+    assert.equal(stored.bytes.buffer.byteLength, 0);
+  }
+});
+
 test("PayloadSlabs holds one slab for a million short-lived payloads beside an old one", () => {
   const slabs = new PayloadSlabs();
-  const old = slabs.store(new Uint8Array(64).fill(1));
+  const old = keep(slabs, new Uint8Array(64).fill(1));
   const payload = new Uint8Array(64);
-  for (let round = 0; round < 1_000_000; round++) slabs.free(slabs.store(payload));
+  for (let round = 0; round < 1_000_000; round++) slabs.free(keep(slabs, payload));
   assert.equal(slabs.count, 1);
   assert.deepEqual(copyPayload(old), new Uint8Array(64).fill(1));
 });
@@ -54,7 +70,7 @@ test("PayloadSlabs lets no old payload keep its neighbours' slab", () => {
   const slabs = new PayloadSlabs();
   const old: StoredPayload[] = [];
   for (let slab = 0; slab < 100; slab++) {
-    const batch = Array.from({ length: 1_024 }, () => slabs.store(new Uint8Array(64).fill(slab)));
+    const batch = Array.from({ length: 1_024 }, () => keep(slabs, new Uint8Array(64).fill(slab)));
     old.push(batch.shift()!);
     for (const payload of batch) slabs.free(payload);
   }
