@@ -7,21 +7,21 @@
 
 import {
   type Broker,
-  checkBatchSize,
-  checkPayload,
+  type CallOptions,
   type Delivery,
+  maxInstant,
   type Message,
   type NackResult,
   type NormalizedPolicy,
+  normalizePolicy,
   type Policy,
   type PublishOptions,
   QueueError,
-  readClock,
   type Receipt,
-  resolvePolicy,
   retryDelay,
   type TimeSource,
-} from "../../src/core/mod.ts";
+  validatePolicy,
+} from "../../mod.ts";
 
 interface Entry {
   readonly message: Message;
@@ -38,7 +38,7 @@ interface Setup {
 }
 
 function refuse(field: string): never {
-  throw new QueueError("QUEUE_MISCONFIGURED", `Cannot accept the call: this broker keeps no "${field}"`, {
+  throw new QueueError("QUEUE_MISCONFIGURED", `Cannot accept the call: this broker cannot honour that "${field}"`, {
     fields: { field },
   });
 }
@@ -53,7 +53,8 @@ export class ReferenceBroker implements Broker {
   #count = 0;
 
   constructor({ policy, clock, random }: Setup) {
-    this.#policy = resolvePolicy(policy);
+    validatePolicy(policy);
+    this.#policy = normalizePolicy(policy);
     if (this.#policy.maxAge > 0) refuse("policy.maxAge");
     if (this.#policy.deadLetterRetention > 0) refuse("policy.deadLetterRetention");
     this.#clock = clock;
@@ -64,21 +65,25 @@ export class ReferenceBroker implements Broker {
   async publish(payload: Uint8Array, options: PublishOptions = {}): Promise<Message> {
     options.signal?.throwIfAborted();
     for (const field of ["headers", "at", "priority"] as const) if (options[field] !== undefined) refuse(field);
-    checkPayload(payload, this.#policy);
-    const now = readClock(this.#clock);
+    if (!(payload instanceof Uint8Array)) throw new TypeError("Cannot publish: expected a Uint8Array");
+    const [size, max] = [payload.length, this.#policy.maxMessageBytes];
+    if (size > max) throw new QueueError("MESSAGE_TOO_LARGE", undefined, { fields: { field: "payload", size, max } });
+    const now = this.#now();
     const headers = Object.freeze(Object.create(null));
     const message = { id: `message ${++this.#count}`, enqueuedAt: new Date(now), payload, headers };
-    this.#entries.push({ message: { ...message, payload: payload.slice() }, visibleAt: now, deliveries: 0 });
+    this.#entries.push({ message: { ...message, payload: Uint8Array.from(payload) }, visibleAt: now, deliveries: 0 });
     return message;
   }
 
   // deno-lint-ignore require-await
-  async receive(max: number, options: { signal?: AbortSignal } = {}): Promise<Delivery[]> {
-    checkBatchSize(max);
+  async receive(max: number, options: CallOptions = {}): Promise<Delivery[]> {
+    if (!Number.isInteger(max) || max <= 0) {
+      throw new QueueError("INVALID_BATCH_SIZE", undefined, { fields: { field: "max" } });
+    }
     options.signal?.throwIfAborted();
-    const now = readClock(this.#clock);
+    const now = this.#now();
     const expiresAt = now + this.#policy.visibilityTimeout;
-    if (Number.isNaN(new Date(expiresAt).getTime()) || expiresAt > 9_223_372_036_854) refuse("clock");
+    if (expiresAt > maxInstant) refuse("clock");
     this.#reclaim(now);
     // The array is in order of publication and the sort is stable, which breaks ties of visibility.
     const visible = this.#entries.filter((entry) => entry.receipt === undefined && entry.visibleAt <= now)
@@ -87,14 +92,14 @@ export class ReferenceBroker implements Broker {
   }
 
   // deno-lint-ignore require-await
-  async ack(receipt: Receipt, options: { signal?: AbortSignal } = {}): Promise<void> {
+  async ack(receipt: Receipt, options: CallOptions = {}): Promise<void> {
     options.signal?.throwIfAborted();
     const held = this.#held(receipt);
     this.#entries = this.#entries.filter((entry) => entry !== held);
   }
 
   // deno-lint-ignore require-await
-  async nack(receipt: Receipt, _cause?: unknown, options: { signal?: AbortSignal } = {}): Promise<NackResult> {
+  async nack(receipt: Receipt, _cause?: unknown, options: CallOptions = {}): Promise<NackResult> {
     options.signal?.throwIfAborted();
     const entry = this.#held(receipt);
     const { deliveries } = entry;
@@ -103,8 +108,13 @@ export class ReferenceBroker implements Broker {
       return { deliveries, deadLettered: true };
     }
     entry.receipt = undefined;
-    entry.visibleAt = readClock(this.#clock) + retryDelay(this.#policy, deliveries, this.#random);
+    entry.visibleAt = this.#now() + retryDelay(this.#policy, deliveries, this.#random);
     return { deliveries, visibleAt: new Date(entry.visibleAt), deadLettered: false };
+  }
+
+  #now(): number {
+    const now = Math.floor(this.#clock.now());
+    return now >= 0 && now <= maxInstant ? now : refuse("clock");
   }
 
   #lease(entry: Entry, expiresAt: number): Delivery {
@@ -130,7 +140,7 @@ export class ReferenceBroker implements Broker {
 
   #held(receipt: Receipt): Entry {
     const entry = this.#entries.find((candidate) => candidate.receipt === receipt);
-    if (entry !== undefined && entry.visibleAt > readClock(this.#clock)) return entry;
+    if (entry !== undefined && entry.visibleAt > this.#now()) return entry;
     throw new QueueError(this.#issued.has(receipt) ? "LEASE_EXPIRED" : "UNKNOWN_RECEIPT");
   }
 }
