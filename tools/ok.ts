@@ -45,7 +45,9 @@ function execute(name: string): Promise<{ passed: number; failed: number }> {
     });
     child.on("close", (code) => {
       const sum = name === "test" ? /(\d+) passed, (\d+) failed\s*$/.exec(output) : null;
-      if (sum !== null) return resolve({ passed: Number(sum[1]), failed: Number(sum[2]) });
+      if (sum !== null && (code === 0) === (Number(sum[2]) === 0)) {
+        return resolve({ passed: Number(sum[1]), failed: Number(sum[2]) });
+      }
       console.log(code === 0 ? `${name} is clean` : `${name} failed with code ${code}`);
       resolve(code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
     });
