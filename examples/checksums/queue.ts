@@ -23,7 +23,7 @@ export async function produce(root: string, names: readonly Uint8Array[]): Promi
   await jobs.publishMany(names);
 }
 
-/** A worker: takes jobs until the signal, with eight files at a time in hand. */
+/** A worker: takes jobs until the signal. */
 export async function work(
   root: string,
   sumFile: (name: Uint8Array, signal: AbortSignal) => Promise<Sum>,
@@ -34,7 +34,8 @@ export async function work(
   await consume(jobs, {
     // True here: doing a file twice gives a second result of the same name, and the collector keeps one a name.
     handlerIsIdempotent: true,
-    parallelism: 8,
+    // Results that are published at the same time share their flush.
+    parallelism: 32,
     autoExtend: true,
     handler: async ({ message, deliveries }, context) => {
       const { sha256, bytes } = await sumFile(message.payload, context.signal).catch((error) => {

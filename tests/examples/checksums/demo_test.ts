@@ -149,9 +149,12 @@ test("a job that somebody takes away is called lost, with exit code 1", () =>
     let stolen: Promise<string> | undefined;
     const steal = async () => {
       await using jobs = await openQueue(`${temporary}/${readdirSync(temporary)[0]}`, "jobs");
-      const [delivery] = await jobs.receive(1);
-      await jobs.ack(delivery!.lease.receipt);
-      return new TextDecoder().decode(delivery!.message.payload);
+      for (;;) {
+        const [delivery] = await jobs.receive(1);
+        if (delivery === undefined) continue;
+        await jobs.ack(delivery.lease.receipt);
+        return new TextDecoder().decode(delivery.message.payload);
+      }
     };
     const onLine = (line: string) => {
       if (line.startsWith("Worker 1 ") && line.endsWith("starts")) stolen = steal();
