@@ -57,17 +57,19 @@ export class BucketMaker {
     return { name, path, level, start, count: 0, durable: false, flushing: undefined };
   }
 
-  /** Puts a bucket's own entry on the device. */
-  async secure(bucket: OwnBucket): Promise<void> {
-    if (bucket.durable) return;
+  /** Puts the buckets' own entries on the device. */
+  async secureAll(buckets: Iterable<OwnBucket>): Promise<void> {
     const { operations, directory } = this.options;
-    bucket.flushing ??= flushDirectory(operations, directory);
-    try {
-      await bucket.flushing;
-      bucket.durable = true;
-    } finally {
-      bucket.flushing = undefined;
+    const flushes = new Set<Promise<void>>();
+    let flush: Promise<void> | undefined;
+    for (const bucket of buckets) {
+      if (bucket.durable) continue;
+      bucket.flushing ??= flush ??= flushDirectory(operations, directory);
+      flushes.add(bucket.flushing);
+      // Whoever waits for the flush takes part in its outcome; here it is only noted.
+      bucket.flushing.then(() => bucket.durable = true, () => {}).finally(() => bucket.flushing = undefined);
     }
+    await Promise.all(flushes);
   }
 }
 

@@ -7,7 +7,7 @@
 import type { Priority } from "../../core/priority.ts";
 import type { MessageHeaders } from "../../core/values.ts";
 import type { BucketMaker, BucketWriter, OwnBucket } from "./bucket_writer.ts";
-import { describeFileError, UnknownOutcome } from "./failures.ts";
+import { UnknownOutcome } from "./failures.ts";
 import { keyLength, type NonceSource, renderEntry } from "./names.ts";
 import {
   atPath,
@@ -62,12 +62,17 @@ const segmentBytes = 1_048_576;
 /** How many names are linked before the event loop gets a turn: 64 take about 0.6 ms. */
 const linksPerTurn = 64;
 
+/** How far a caller's submissions have come. */
+export interface Progress {
+  /** How many of them, from the first on, are on the device. */
+  done: number;
+}
+
 interface Pending {
   readonly submissions: readonly Submission[];
+  readonly progress: Progress;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** How many of its submissions are on the device. */
-  done: number;
   failed: boolean;
 }
 
@@ -95,20 +100,12 @@ export class Committer {
     this.#options = options;
   }
 
-  /**
-   * Resolves once all are on the device. After a failure `partial` of the error is how many of them, from the first on,
-   * are.
-   */
-  submit(submissions: readonly Submission[]): Promise<void> {
+  /** Resolves once all are on the device; after a failure `progress` says how many are. */
+  submit(submissions: readonly Submission[], progress: Progress = { done: 0 }): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ submissions, resolve, reject, done: 0, failed: false });
+      this.#waiting.push({ submissions, progress, resolve, reject, failed: false });
       this.#running ??= this.#run();
     });
-  }
-
-  /** Resolves once nothing is on its way. */
-  async idle(): Promise<void> {
-    while (this.#running !== undefined) await this.#running;
   }
 
   async #run(): Promise<void> {
@@ -140,10 +137,10 @@ export class Committer {
     try {
       await this.#commitSegment(items);
       for (const { owner } of items) {
-        if (++owner.done === owner.submissions.length) owner.resolve();
+        if (++owner.progress.done === owner.submissions.length) owner.resolve();
       }
     } catch (error) {
-      if (items.length > 1 && isLinkRefusal(error)) return this.#hardLinks = false;
+      if (items.length > 1 && !this.#hardLinks) return false;
       for (const { owner } of items) fail(owner, error);
     }
     return true;
@@ -160,6 +157,7 @@ export class Committer {
       await this.#nameAll(path, placed, touched);
     } catch (error) {
       tidyUp(() => operations.unlink(path));
+      if (placed.length > 1 && isLinkRefusal(error)) this.#hardLinks = false;
       throw error;
     }
     await this.#flushBuckets(touched, items[0]!.submission.delayed);
@@ -244,7 +242,7 @@ export class Committer {
 function fail(owner: Pending, error: unknown): void {
   if (owner.failed) return;
   owner.failed = true;
-  owner.reject(describeFileError(error, "publish", owner.done));
+  owner.reject(error);
 }
 
 /** Whether a file system refuses hard links as such. */

@@ -30,15 +30,19 @@ export function describeFileError(error: unknown, operation: string, partial?: u
   const { path, syscall } = refusal as { path?: unknown; syscall?: unknown };
   const where = typeof path === "string" ? ` at ${JSON.stringify(path)}` : "";
   const doubt = unknown ? "; whether the message was published is unknown" : "";
-  return new QueueError("QUEUE_BACKEND_FAILED", `Cannot ${operation}: the file system answered ${code}${where}${doubt}`, {
-    fields: {
-      operation,
-      code,
-      ...(typeof path === "string" ? { path } : {}),
-      ...(typeof syscall === "string" ? { syscall } : {}),
-      ...(unknown ? { published: "unknown" } : {}),
+  return new QueueError(
+    "QUEUE_BACKEND_FAILED",
+    `Cannot ${operation}: the file system answered ${code}${where}${doubt}`,
+    {
+      fields: {
+        operation,
+        code,
+        ...(typeof path === "string" ? { path } : {}),
+        ...(typeof syscall === "string" ? { syscall } : {}),
+        ...(unknown ? { published: "unknown" } : {}),
+      },
+      cause: refusal,
+      ...(partial === undefined ? {} : { partial }),
     },
-    cause: refusal,
-    ...(partial === undefined ? {} : { partial }),
-  });
+  );
 }

@@ -70,6 +70,9 @@ export class DirectoryBroker implements CompleteBroker {
   readonly #listing: Listing;
   readonly #retention: Retention;
   readonly #watches = new Set<() => void>();
+  /** How many calls are under way. */
+  #running = 0;
+  #rested: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ directory, policy, clock, random, onClosed }: FileBrokerParts) {
@@ -117,10 +120,11 @@ export class DirectoryBroker implements CompleteBroker {
         this.#submission(publication, now)
       );
       const messages = submissions.map(toMessage);
+      const progress = { done: 0 };
       try {
-        await this.#directory.committer.submit(submissions);
+        await this.#directory.committer.submit(submissions, progress);
       } catch (error) {
-        throw Object.assign(error as Error, { partial: messages.slice(0, (error as { partial: number }).partial) });
+        throw describeFileError(error, "publish", messages.slice(0, progress.done));
       }
       return messages;
     });
@@ -327,7 +331,8 @@ export class DirectoryBroker implements CompleteBroker {
     for (const end of [...this.#watches]) end();
     // Whoever waits on the wake looks again, and finds the broker closed.
     this.#directory.wake.fire();
-    await this.#directory.committer.idle();
+    // Its own calls only: another broker on the directory may never rest.
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#rested = resolve);
     await this.#directory.leases.idle();
     this.#onClosed();
   }
@@ -347,10 +352,13 @@ export class DirectoryBroker implements CompleteBroker {
     check();
     const { signal } = options ?? {};
     if (signal?.aborted) throw signal.reason;
+    this.#running++;
     try {
       return await run();
     } catch (error) {
       throw describeFileError(error, operation);
+    } finally {
+      if (--this.#running === 0) this.#rested?.();
     }
   }
 
