@@ -9,11 +9,13 @@
 
 import type { RecordedFailure } from "../../core/failure.ts";
 import type { DeadRecord } from "../../core/records.ts";
-import type { Priority } from "../../core/priority.ts";
+import { QueueError } from "../../core/error.ts";
+import { maxDeliveryCount, maxInstant } from "../../core/limits.ts";
+import { isPriority, Priority } from "../../core/priority.ts";
 import type { DeadLetter } from "../../core/values.ts";
 import { isLinkRefusal, writeFlushed } from "./committer.ts";
 import { type DeadName, isId, type NonceSource, parseDead, renderDead } from "./names.ts";
-import { attempt, type FileOperations, flushEntries, systemCode } from "./operations.ts";
+import { attempt, type FileOperations, flushEntries, forEachParallel, systemCode, tidyUp } from "./operations.ts";
 import { encodeHeaders, encodeWithFooter, readRecord, splitFooter, type StoredRecord } from "./records.ts";
 
 const shortestPrefix = 6;
@@ -34,6 +36,8 @@ export interface Burial {
 
 interface PlacedBurial extends Burial {
   readonly folder: string;
+  /** Whether a record of the id lies there already. */
+  readonly recorded: boolean;
 }
 
 /** A dead letter read whole. */
@@ -91,7 +95,10 @@ export class DeadStore {
    * record already is passed over: an earlier burial was cut short after it had written.
    */
   async bury(burials: readonly Burial[]): Promise<void> {
-    const fresh = this.#placeAll(burials);
+    const placed = this.#placeAll(burials);
+    const fresh = placed.filter(({ recorded }) => !recorded);
+    // What an earlier burial wrote may not have come to the device.
+    await this.#flushFolders(placed.filter(({ recorded }) => recorded).map(({ folder }) => folder));
     if (fresh.length === 0) return;
     try {
       await this.#buryTogether(fresh);
@@ -115,15 +122,28 @@ export class DeadStore {
       offset += length;
     }
     await writeFlushed(this.#operations, temporary, bytes);
-    const folders = new Set<string>();
+    const entered: string[] = [];
     try {
       for (const [index, name] of names.entries()) {
-        folders.add(this.#enter(burials[index]!.folder, name, temporary, names.length === 1));
+        const target = `${this.#directory}/${burials[index]!.folder}/${renderDead(name)}`;
+        // Noted before the attempt, since a refusal may come after the effect.
+        entered.push(target);
+        this.#enter(target, temporary, names.length === 1);
       }
+      await this.#flushFolders(burials.map(({ folder }) => folder));
+    } catch (error) {
+      // The messages are still where they were; what the device may not hold must not pass for their record.
+      for (const path of entered) tidyUp(() => this.#operations.unlink(path));
+      throw error;
     } finally {
-      attempt(() => this.#operations.unlink(temporary), "ENOENT");
+      tidyUp(() => this.#operations.unlink(temporary));
     }
-    await Promise.all([...folders, this.#directory].map((path) => flushEntries(this.#operations, path)));
+  }
+
+  async #flushFolders(folders: readonly string[]): Promise<void> {
+    if (folders.length === 0) return;
+    const paths = new Set(folders.map((folder) => `${this.#directory}/${folder}`)).add(this.#directory);
+    await forEachParallel(paths, (path) => flushEntries(this.#operations, path));
   }
 
   /** Every record of an id: more than one only after a crash. */
@@ -174,6 +194,9 @@ export class DeadStore {
       throw error;
     }
     try {
+      const { kind, size } = this.#operations.statusOf(descriptor);
+      // A name may say anything; memory is set aside only for what there is.
+      if (kind !== "file" || size < entry.offset + entry.length) return undefined;
       return decodeLetter(entry, await this.#operations.read(descriptor, entry.offset, entry.length));
     } finally {
       this.#operations.close(descriptor);
@@ -211,48 +234,51 @@ export class DeadStore {
     return entries;
   }
 
-  /** Where each letter goes; those whose id has a record already are left out. Lists each folder once. */
+  /** Where each letter goes, or lies already. Lists each folder once. */
   #placeAll(burials: readonly Burial[]): PlacedBurial[] {
-    const listed = new Map<string, Set<string>>();
+    const listed = new Map<string, Set<string> | undefined>();
     const idsIn = (folder: string) => {
-      let ids = listed.get(folder);
-      if (ids === undefined) listed.set(folder, ids = new Set(this.#list(folder).map(({ id }) => id)));
-      return ids;
+      if (!listed.has(folder)) {
+        const trusted = this.#mayEnter(`${this.#directory}/${folder}`);
+        listed.set(folder, trusted ? new Set(this.#list(folder).map(({ id }) => id)) : undefined);
+      }
+      return listed.get(folder);
     };
-    const placed: PlacedBurial[] = [];
-    for (const burial of burials) {
-      const folder = choosePlace(burial.id, idsIn);
-      if (folder === undefined) continue;
-      idsIn(folder).add(burial.id);
-      placed.push({ ...burial, folder });
-    }
-    return placed;
+    return burials.map((burial) => {
+      const place = choosePlace(burial.id, idsIn);
+      idsIn(place.folder)!.add(burial.id);
+      return { ...burial, ...place };
+    });
   }
 
-  /** Gives a letter its name; returns the folder it went to. */
-  #enter(folder: string, name: DeadName, from: string, alone: boolean): string {
-    const path = `${this.#directory}/${folder}`;
-    const target = `${path}/${renderDead(name)}`;
+  /** Gives a letter its name. */
+  #enter(target: string, from: string, alone: boolean): void {
     // Somebody may remove the folder between the two calls, since it is empty until the second.
     for (;;) {
-      attempt(() => this.#operations.makeDirectory(path), "EEXIST");
+      attempt(() => this.#operations.makeDirectory(target.slice(0, target.lastIndexOf("/"))), "EEXIST");
       const enter = () => alone ? this.#operations.rename(from, target) : this.#operations.link(from, target);
-      if (attempt(enter, "ENOENT")) return path;
+      if (attempt(enter, "ENOENT")) return;
       this.#operations.status(from);
     }
   }
 }
 
-/** The shortest folder name for an id that is not full, `undefined` when the id has a record already. */
-function choosePlace(id: string, idsIn: (folder: string) => ReadonlySet<string>): string | undefined {
+/** The folder that holds a record of an id, or else the shortest that is trusted and not full. */
+function choosePlace(
+  id: string,
+  idsIn: (folder: string) => ReadonlySet<string> | undefined,
+): { folder: string; recorded: boolean } {
   let place: string | undefined;
   for (let length = shortestPrefix; length <= longestPrefix; length++) {
     const folder = id.slice(0, length);
     const ids = idsIn(folder);
-    if (ids.has(id)) return undefined;
-    if (ids.size < folderSize || length === longestPrefix) place ??= folder;
+    if (ids?.has(id)) return { folder, recorded: true };
+    if (ids !== undefined && (ids.size < folderSize || length === longestPrefix)) place ??= folder;
   }
-  return place;
+  if (place !== undefined) return { folder: place, recorded: false };
+  throw new QueueError("QUEUE_BACKEND_FAILED", "Cannot write the dead letter: none of its folders can be trusted", {
+    fields: { operation: "write a dead letter" },
+  });
 }
 
 function encodeLetter(id: string, record: DeadRecord): Uint8Array {
@@ -264,30 +290,34 @@ function decodeLetter(entry: DeadEntry, bytes: Uint8Array): ReadLetter | undefin
   const split = splitFooter(bytes);
   const stored = split && readRecord(split.record, entry.id);
   if (stored === undefined) return undefined;
-  const footer = split!.footer;
-  const trail = Array.isArray(footer.trail) ? footer.trail.filter((code) => typeof code === "number") : [];
+  const { footer } = split!;
+  const { trail, priority } = footer;
+  const codes = Array.isArray(trail) ? trail.filter((code) => isCount(code, maxCode)) : [];
   return {
     recordLength: split!.record.byteLength,
     letter: {
       message: {
         id: entry.id,
-        enqueuedAt: new Date(numberOr(footer.enqueuedAt, 0)),
+        // A field that is not what the broker writes is lost by itself.
+        enqueuedAt: new Date(isCount(footer.enqueuedAt, maxInstant) ? footer.enqueuedAt : entry.failedAt),
         payload: stored.payload.slice(),
         headers: stored.headers,
       },
       failedAt: new Date(entry.failedAt),
       reason: textOr(footer.reason),
       cause: textOr(footer.cause),
-      code: numberOr(footer.code, 0),
-      ...(trail.length > 0 ? { trail } : {}),
-      deliveries: numberOr(footer.deliveries, 0),
-      priority: numberOr(footer.priority, 0) as Priority,
+      code: isCount(footer.code, maxCode) ? footer.code : 0,
+      ...(codes.length > 0 ? { trail: codes } : {}),
+      deliveries: isCount(footer.deliveries, maxDeliveryCount) ? footer.deliveries : 0,
+      priority: isPriority(priority) ? priority : Priority.normal,
     },
   };
 }
 
-function numberOr(value: unknown, fallback: number): number {
-  return typeof value === "number" ? value : fallback;
+const maxCode = 0xffff_ffff;
+
+function isCount(value: unknown, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
 }
 
 function textOr(value: unknown): string {
