@@ -6,8 +6,9 @@
 
 import type { Submission } from "./committer.ts";
 import { writeFlushed } from "./committer.ts";
+import { UnknownOutcome } from "./failures.ts";
 import { type Entry, renderEntry } from "./names.ts";
-import { attempt } from "./operations.ts";
+import { tidyUp } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 import { encodeHeaders, encodeWithFooter, recordLength } from "./records.ts";
 
@@ -34,23 +35,37 @@ export async function publishReserved(directory: QueueDirectory, publication: Re
   let prepared: Prepared | undefined;
   try {
     for (;;) {
-      const { reservation, next } = await once.look(key);
+      const look = await once.look(key);
+      const { reservation, next } = look;
       if (reservation !== undefined) {
         // Its publisher may have died between the reservation and the move.
         await directory.completePending(reservation.pending, now);
-        if (reservation.end > now) return false;
+        if (reservation.end > now) {
+          // Or is about to flush what it moved: the answer says that the message is published.
+          await once.flushPending();
+          return false;
+        }
       }
       prepared ??= await prepare(directory, publication);
       await once.prepare(next);
-      if (!await once.reserve(prepared.name, next, prepared.bytes)) continue;
-      const { entry, name } = prepared;
+      const reserving: Prepared = prepared;
+      // From here on the pending file may be a reserved message, which a refusal must not cost.
       prepared = undefined;
-      await move(directory, name, entry, publication.submission.delayed, next);
-      await once.sweep(next, now);
+      try {
+        if (!await once.reserve(reserving.name, look, reserving.bytes)) {
+          prepared = reserving;
+          continue;
+        }
+        await move(directory, reserving, publication.submission.delayed, next);
+      } catch (error) {
+        throw error instanceof UnknownOutcome ? error : new UnknownOutcome(error);
+      }
+      // What is published stays so, whatever becomes of old keys.
+      await once.sweep(next, now).catch(() => {});
       return true;
     }
   } finally {
-    if (prepared !== undefined) attempt(() => operations.unlink(once.pendingPath(prepared!.name)), "ENOENT");
+    if (prepared !== undefined) tidyUp(() => operations.unlink(once.pendingPath(prepared!.name)));
   }
 
   async function prepare(directory: QueueDirectory, { submission }: ReservedPublication): Promise<Prepared> {
@@ -80,8 +95,7 @@ export async function publishReserved(directory: QueueDirectory, publication: Re
 /** Moves a reserved message to its bucket; on the device when it resolves, the key too. */
 async function move(
   directory: QueueDirectory,
-  name: string,
-  entry: Entry,
+  { name, entry }: Prepared,
   delayed: boolean,
   reservation: string,
 ): Promise<void> {

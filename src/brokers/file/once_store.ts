@@ -32,6 +32,16 @@ export interface OnceFooter {
   readonly entry: string;
 }
 
+/** What a look at a key's reservations finds. */
+export interface Look {
+  /** The newest one, `undefined` for none that can be read. */
+  readonly reservation: OnceFooter | undefined;
+  /** Where the newest one lies. */
+  readonly newest: string | undefined;
+  /** Where the next one will lie. */
+  readonly next: string;
+}
+
 interface Generation {
   readonly number: number;
   readonly path: string;
@@ -70,12 +80,12 @@ export class OnceStore {
     return this.#nonces.next();
   }
 
-  /** The newest reservation of a key and the number that the next one gets. */
-  async look(key: string): Promise<{ reservation: OnceFooter | undefined; next: string }> {
+  /** The newest reservation of a key and the name that the next one gets. */
+  async look(key: string): Promise<Look> {
     const hash = this.#operations.sha256(key);
     const newest = this.#generations(hash)[0];
     const next = `${this.#folder(hash)}/${hash}-${String((newest?.number ?? 0) + 1).padStart(10, "0")}`;
-    return { reservation: newest && await this.#readFooter(newest.path), next };
+    return { reservation: newest && await this.#readFooter(newest.path), newest: newest?.path, next };
   }
 
   /** Makes the folder of a key's reservations; its own entry is on the device then. */
@@ -85,7 +95,16 @@ export class OnceStore {
   }
 
   /** Reserves a key for a pending message; `false` when a rival was first. */
-  async reserve(pendingName: string, reservation: string, bytes: Uint8Array): Promise<boolean> {
+  async reserve(pendingName: string, { newest, next }: Look, bytes: Uint8Array): Promise<boolean> {
+    if (!await this.#enter(pendingName, next, bytes)) return false;
+    // While the one before it lies there, no rival can have counted from the start again. If it was swept in between,
+    // one may have, and this name gives way, unless the message was moved on the strength of it.
+    if (newest === undefined || this.#exists(newest) || !this.#exists(this.pendingPath(pendingName))) return true;
+    this.#operations.unlink(next);
+    return false;
+  }
+
+  async #enter(pendingName: string, reservation: string, bytes: Uint8Array): Promise<boolean> {
     try {
       return attempt(() => this.#operations.link(this.pendingPath(pendingName), reservation), "EEXIST");
     } catch (error) {
