@@ -124,18 +124,25 @@ export class LeaseIndex {
       const names = this.#list(bucket);
       if (names === undefined) continue;
       let left = 0;
-      let earliest = Infinity;
-      for (const name of names) {
-        const deadline = Number(name.slice(0, 13));
-        if (deadline <= now && found < max) {
-          found++;
-          yield { bucket, name };
-        } else {
-          left++;
-          earliest = Math.min(earliest, deadline);
+      // From here on it counts what is seen below, and what others put into the bucket meanwhile.
+      bucket.earliest = Infinity;
+      let given = false;
+      try {
+        for (const name of names) {
+          const deadline = Number(name.slice(0, 13));
+          if (deadline <= now && found < max) {
+            found++;
+            yield { bucket, name };
+          } else {
+            left++;
+            bucket.earliest = Math.min(bucket.earliest, deadline);
+          }
         }
+        given = true;
+      } finally {
+        // Whoever asked gave up half-way: all of it is to be looked at again.
+        if (!given) bucket.earliest = bucket.start;
       }
-      bucket.earliest = earliest;
       if (left === 0 && this.#isOver(bucket, now)) this.#remove(bucket);
       if (found >= max) return;
     }

@@ -56,9 +56,26 @@ export class Leasing {
   /** Leases up to `max` messages until `deadline`. */
   async receive(max: number, now: number, deadline: number): Promise<Delivery[]> {
     this.#cutShort = false;
-    let refreshed = await this.#directory.refresh(false, now);
+    const refreshed = await this.#directory.refresh(false, now);
     const doomed: Doomed[] = await this.#reclaim(now, deadline);
     const deliveries: Delivery[] = [];
+    try {
+      await this.#fill(deliveries, doomed, { max, now, deadline, refreshed });
+      await this.bury(doomed, now);
+    } catch (error) {
+      if (deliveries.length === 0) throw error;
+      // What is leased is handed out; a refusal that lasts meets the next call, which comes at once.
+      this.#cutShort = true;
+    }
+    return deliveries;
+  }
+
+  /** Leases what is due into `deliveries`; what has expired goes to `doomed`. */
+  async #fill(
+    deliveries: Delivery[],
+    doomed: Doomed[],
+    { max, now, deadline, refreshed }: { max: number; now: number; deadline: number; refreshed: boolean },
+  ): Promise<void> {
     let renames = 0;
     while (deliveries.length < max) {
       const taken = this.#directory.take(now);
@@ -92,8 +109,6 @@ export class Leasing {
         if (record !== undefined) deliveries.push(makeDelivery(held, record));
       }
     }
-    await this.bury(doomed, now);
-    return deliveries;
   }
 
   /** Moves entries to the dead letters; each is removed from the leases once its letter is on the device. */

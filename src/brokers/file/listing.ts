@@ -6,7 +6,7 @@
  */
 
 import type { LiveMessage, PurgeResult, Stats } from "../../core/values.ts";
-import { type Entry, isBucketName, isLeaseBucketName, parseDead, parseEntry } from "./names.ts";
+import { type Entry, isBucketName, isLeaseBucketName, parseEntry } from "./names.ts";
 import { attempt, systemCode } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
@@ -28,6 +28,9 @@ const liveStates: readonly LiveState[] = ["ready", "delayed", "leased"];
 
 /** How many names an iteration over everything keeps in memory, each pass over the queue. */
 const idsPerPass = 10_000;
+
+/** How many payloads are read before the event loop gets a turn: 64 take about 2 ms. */
+const readsPerTurn = 64;
 
 /** How long a pass runs before the event loop gets a turn, in ms. */
 const passSlice = 5;
@@ -77,8 +80,8 @@ export class Listing {
     for (let from = after;;) {
       const listed = await this.#firstIds(from, max, signal);
       const page: LiveMessage[] = [];
-      for (const item of listed) {
-        signal?.throwIfAborted();
+      for (const [index, item] of listed.entries()) {
+        await this.#giveWay(index, signal);
         const live = await this.#read(item);
         if (live !== undefined) page.push(live);
       }
@@ -92,8 +95,8 @@ export class Listing {
   async *all(after: string, signal: AbortSignal | undefined): AsyncGenerator<LiveMessage, void, undefined> {
     for (let from = after;;) {
       const listed = await this.#firstIds(from, idsPerPass, signal);
-      for (const item of listed) {
-        signal?.throwIfAborted();
+      for (const [index, item] of listed.entries()) {
+        await this.#giveWay(index, signal);
         const live = await this.#read(item);
         if (live !== undefined) yield live;
       }
@@ -138,16 +141,19 @@ export class Listing {
 
   async #countDead(signal: AbortSignal | undefined): Promise<number> {
     const { dead, operations } = this.#directory;
-    const directory = this.#directory.pathOf("dead");
     let count = 0;
     for (const [index, folder] of dead.folders().entries()) {
       signal?.throwIfAborted();
       if (index > 0 && index % 16 === 0) await operations.pause();
-      for (const name of listOrNothing(() => operations.list(`${directory}/${folder}`))) {
-        if (parseDead(name) !== undefined) count++;
-      }
+      count += dead.entriesOf(folder).length;
     }
     return count;
+  }
+
+  /** Lets the event loop turn every few payloads, and an aborted call end. */
+  async #giveWay(index: number, signal: AbortSignal | undefined): Promise<void> {
+    if (index > 0 && index % readsPerTurn === 0) await this.#directory.operations.pause();
+    signal?.throwIfAborted();
   }
 
   /** The entries with the `max` least ids after one; an id seen twice while it moved counts once. */
@@ -173,13 +179,7 @@ export class Listing {
   }
 
   async #read({ path, entry }: Listed): Promise<LiveMessage | undefined> {
-    let record;
-    try {
-      record = await this.#directory.reader.read(path, entry);
-    } catch (error) {
-      if (systemCode(error) === "ENOENT" || systemCode(error) === "ELOOP") return undefined;
-      throw error;
-    }
+    const record = await this.#directory.reader.read(path, entry);
     if (record === undefined) return undefined;
     return {
       message: {

@@ -5,7 +5,7 @@
  */
 
 import type { Entry } from "./names.ts";
-import type { FileOperations } from "./operations.ts";
+import { type FileOperations, systemCode } from "./operations.ts";
 import { readRecord, type StoredRecord } from "./records.ts";
 
 /** The largest segment that is kept in memory whole, in bytes: a full one with its headers. */
@@ -33,14 +33,26 @@ export class SegmentReader {
     this.#operations = operations;
   }
 
-  /** The record of an entry that lies at a path; `ENOENT` when it is gone. */
+  /** The record of an entry that lies at a path; `undefined` too when nothing lies there, or no file. */
   read(path: string, entry: Entry): ReadResult | Promise<ReadResult> {
     const kept = this.#kept.get(entry.segment);
     if (kept !== undefined) return copyFrom(kept, entry);
+    try {
+      return this.#readFile(path, entry);
+    } catch (error) {
+      if (["ENOENT", "ELOOP", "EISDIR"].includes(systemCode(error))) return undefined;
+      throw error;
+    }
+  }
+
+  #readFile(path: string, entry: Entry): ReadResult | Promise<ReadResult> {
     const descriptor = this.#operations.open(path);
     let bytes: Uint8Array | Promise<Uint8Array> | undefined;
     try {
-      const whole = this.#touched.has(entry.segment) ? this.#operations.statusOf(descriptor).size : Infinity;
+      const sized = this.#touched.has(entry.segment) || entry.length > largestShared;
+      const whole = sized ? this.#operations.statusOf(descriptor).size : Infinity;
+      // A name may say anything; memory is set aside only for what there is.
+      if (whole < entry.offset + entry.length) return undefined;
       const shared = whole <= largestShared;
       bytes = shared
         ? this.#operations.read(descriptor, 0, whole)

@@ -10,9 +10,10 @@ import { instantAfter, readClock } from "../../core/instants.ts";
 import type { TimeSource } from "../../core/clock.ts";
 import type { NormalizedPolicy } from "../../core/policy.ts";
 import { AckOutcome, type Lease, type NackResult, type Receipt } from "../../core/values.ts";
+import { describeFileError } from "./failures.ts";
 import type { Leasing } from "./leasing.ts";
 import { type Entry, parseReceipt, renderFailure } from "./names.ts";
-import { attempt, systemCode } from "./operations.ts";
+import { attempt } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
 /** How many unlinks `ackMany` makes before the event loop gets a turn: 128 take about 1 ms. */
@@ -60,11 +61,7 @@ export class Settling {
       try {
         outcomes[index] = this.#tryAck(receipt);
       } catch (error) {
-        throw new QueueError(
-          "QUEUE_BACKEND_FAILED",
-          `Cannot acknowledge the batch: the file system answered ${systemCode(error)} at receipt ${index + 1}`,
-          { fields: { operation: "acknowledge", code: systemCode(error) }, cause: error, partial: outcomes },
-        );
+        throw describeFileError(error, "acknowledge", outcomes);
       }
     }
     return outcomes;
