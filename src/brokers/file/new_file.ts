@@ -81,8 +81,8 @@ export async function newFile(config: FileConfig): Promise<FileBroker> {
 export async function openFile(config: FileConfig, operations: FileOperations): Promise<FileBroker> {
   const policy = resolvePolicy(config?.policy);
   try {
-    const root = prepareRoot(operations, config.dir);
-    await QueueDirectory.prepare(operations, root);
+    const { path: root, made } = prepareRoot(operations, config.dir);
+    await QueueDirectory.prepare(operations, root, made);
     const clock = config.clock ?? systemClock;
     const directory = hold(operations, root);
     const unlisten = directory.listen(config.onEvent);

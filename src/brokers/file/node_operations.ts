@@ -10,7 +10,7 @@ import type * as NodeCrypto from "node:crypto";
 import type * as NodeFs from "node:fs";
 import type * as NodeTimers from "node:timers";
 import { QueueError } from "../../core/error.ts";
-import type { FileOperations, FileStatus } from "./operations.ts";
+import { atPath, type FileOperations, type FileStatus } from "./operations.ts";
 
 /** What of the running platform decides whether the broker can keep its promises. */
 export interface Platform {
@@ -68,7 +68,11 @@ function makeList(fs: typeof NodeFs): (path: string) => string[] {
   if (typeof Deno?.readDirSync !== "function") return (path) => fs.readdirSync(path);
   return (path) => {
     const names: string[] = [];
-    for (const { name } of Deno.readDirSync(path)) names.push(name);
+    try {
+      for (const { name } of Deno.readDirSync(path)) names.push(name);
+    } catch (error) {
+      throw atPath(error, path);
+    }
     return names;
   };
 }
@@ -81,7 +85,7 @@ function makeList(fs: typeof NodeFs): (path: string) => string[] {
 export function nodeOperations(platform: Platform): FileOperations {
   if (platform.name === "win32") unsupported("Windows cannot flush a directory, expected Linux or macOS");
   const fs = platform.builtin("node:fs");
-  const { O_CREAT, O_EXCL, O_WRONLY, O_RDONLY, O_NOFOLLOW } = fs.constants;
+  const { O_CREAT, O_EXCL, O_WRONLY, O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
   const { setImmediate } = platform.builtin("node:timers");
   const crypto = platform.builtin("node:crypto");
 
@@ -93,7 +97,8 @@ export function nodeOperations(platform: Platform): FileOperations {
     link: (existing, name) => fs.linkSync(existing, name),
     unlink: (path) => fs.unlinkSync(path),
     create: (path) => fs.openSync(path, O_CREAT | O_EXCL | O_WRONLY, 0o600),
-    open: (path) => fs.openSync(path, O_RDONLY | O_NOFOLLOW),
+    // Without waiting: a named pipe would hold up the whole process.
+    open: (path) => fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
     write(descriptor, bytes) {
       if (bytes.byteLength > largeTransfer) return writeAll(fs, descriptor, bytes);
       for (let done = 0; done < bytes.byteLength;) {

@@ -10,10 +10,11 @@ import { WakeSource } from "../../core/wake.ts";
 import { BucketMaker, DelayedWriter, moveInto, type OwnBucket, ReadyWriter } from "./bucket_writer.ts";
 import { Committer, type Shelf } from "./committer.ts";
 import { DeadStore } from "./dead_store.ts";
+import { UnknownOutcome } from "./failures.ts";
 import { LeaseIndex, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, keyLength, NonceSource, parseEntry, renderEntry, renderInstant } from "./names.ts";
 import { OnceStore } from "./once_store.ts";
-import { attempt, type FileOperations, flushDirectory, flushEntries } from "./operations.ts";
+import { attempt, type FileOperations, flushDirectory, flushEntries, tidyUp } from "./operations.ts";
 import { SegmentReader } from "./segment_reader.ts";
 import { findDistrust, prepareState } from "./trust.ts";
 import { type Candidate, WaitingIndex } from "./waiting_index.ts";
@@ -104,25 +105,32 @@ export class QueueDirectory {
     });
   }
 
-  /** Makes and audits the folders of a queue; what was made is on the device when it resolves. */
-  static async prepare(operations: FileOperations, root: string): Promise<void> {
+  /**
+   * Makes and audits the folders of a queue; they are on the device when it resolves.
+   *
+   * @param madeAbove How many directories were made for the root, itself included.
+   */
+  static async prepare(operations: FileOperations, root: string, madeAbove: number): Promise<void> {
     let made = false;
-    for (const state of states) made = prepareState(operations, root, state) || made;
-    const shared = `leased/${sharedLeaseBucket}`;
-    if (prepareState(operations, root, shared)) await flushDirectory(operations, `${root}/leased`);
+    for (const state of [...states, `leased/${sharedLeaseBucket}`]) {
+      made = prepareState(operations, root, state) || made;
+    }
+    // The signal file comes last: where it is missing, whoever made the folders may have died before the flush.
     const signal = `${root}/wake/signal`;
-    if (!attempt(() => void operations.status(signal), "ENOENT")) {
-      attempt(() => operations.close(operations.create(signal)), "EEXIST");
-    }
-    if (!made) return;
+    if (!made && attempt(() => void operations.status(signal), "ENOENT")) return;
+    await flushDirectory(operations, `${root}/leased`);
     await flushDirectory(operations, root);
-    const parent = root.slice(0, root.lastIndexOf("/")) || "/";
-    try {
-      await flushDirectory(operations, parent);
-    } catch {
-      // The parent may be out of reach (a Deno permission for the directory alone). A journalling file system puts a new
-      // directory's own entry on the device together with what is flushed in it.
+    let parent = root;
+    for (let level = 0; level < Math.max(1, madeAbove); level++) {
+      parent = parent.slice(0, parent.lastIndexOf("/")) || "/";
+      try {
+        await flushDirectory(operations, parent);
+      } catch {
+        // It may be out of reach (a Deno permission for the directory alone). A journalling file system puts a new
+        // directory's own entry on the device together with what is flushed in it.
+      }
     }
+    makeFile(operations, signal);
   }
 
   /** The path of a state folder. */
@@ -133,11 +141,11 @@ export class QueueDirectory {
   /** Tells this process's consumers, and whoever watches in other processes, that there may be something to take. */
   announce(): void {
     this.wake.fire();
-    try {
-      this.operations.touch(`${this.root}/wake/signal`);
-    } catch {
-      // Watchers are only hinted at; their poll finds the work.
-    }
+    const signal = `${this.root}/wake/signal`;
+    // Watchers are only hinted at; their poll finds the work.
+    tidyUp(() => {
+      if (!attempt(() => this.operations.touch(signal), "ENOENT")) makeFile(this.operations, signal);
+    });
   }
 
   /** Takes the next entry that is due, at the highest level that has one. */
@@ -206,7 +214,7 @@ export class QueueDirectory {
       await flushEntries(this.operations, bucket.path);
     } catch (error) {
       shelf.writer.abandon(bucket);
-      throw error;
+      throw new UnknownOutcome(error);
     }
     return true;
   }
@@ -226,7 +234,11 @@ export class QueueDirectory {
 
   /** Sets an entry aside whose file does not hold its message. */
   setAside(path: string, name: string): void {
-    attempt(() => this.operations.rename(path, `${this.pathOf("damaged")}/${name}`), "ENOENT");
+    if (!attempt(() => this.operations.rename(path, `${this.pathOf("damaged")}/${name}`), "ENOENT")) {
+      // Either it has left by itself, or there is nowhere to put it.
+      this.operations.status(this.pathOf("damaged"));
+      return;
+    }
     this.report({ kind: "entrySkipped", path: `${this.pathOf("damaged")}/${name}`, why: "damaged" });
   }
 
@@ -302,8 +314,11 @@ export class QueueDirectory {
     const name = renderEntry({ ...entry, nonce: this.nonces.next() });
     for (;;) {
       const bucket = shelf.writer.place(entry.priority, name.slice(0, keyLength), front);
-      // A message that is on the device must not be moved into a folder that is not.
-      if (!bucket.durable) await shelf.maker.secure(bucket);
+      if (!bucket.durable) {
+        // A message that is on the device must not be moved into a folder that is not; meanwhile others may fill it.
+        await this.#secure(bucket, shelf);
+        continue;
+      }
       const outcome = moveInto(this.operations, from, bucket, name);
       if (outcome === "sourceGone") return undefined;
       if (outcome === "bucketGone") {
@@ -316,14 +331,22 @@ export class QueueDirectory {
     }
   }
 
+  async #secure(bucket: OwnBucket, shelf: Shelf): Promise<void> {
+    try {
+      await shelf.maker.secureAll([bucket]);
+    } catch (error) {
+      // Repeated, the flush would tell nothing.
+      shelf.writer.abandon(bucket);
+      throw error;
+    }
+  }
+
   /** Finishes what dead processes left: reserved messages that were not moved, temporary files. */
   async #recover(started: number, instant: number): Promise<void> {
     const pending = this.once.pendingNames();
     const due = started - this.#lastRecovery >= recoveryInterval;
     if (pending.length === 0 && !due) return;
-    const signal = `${this.root}/wake/signal`;
-    if (!attempt(() => this.operations.touch(signal), "ENOENT")) return;
-    const now = this.operations.status(signal).changedAt;
+    const now = this.#readFileClock();
     for (const name of pending.slice(0, 100)) await this.#recoverPending(name, now, instant);
     if (!due) return;
     this.#lastRecovery = started;
@@ -340,6 +363,14 @@ export class QueueDirectory {
     }
   }
 
+  /** The instant by the file system's own clock, which stamps the files that it is compared with. */
+  #readFileClock(): number {
+    // Not the signal file: touching that wakes every watcher, whose look would touch it again.
+    const path = `${this.pathOf("tmp")}/clock`;
+    if (!attempt(() => this.operations.touch(path), "ENOENT")) makeFile(this.operations, path);
+    return this.operations.status(path).changedAt;
+  }
+
   async #recoverPending(name: string, now: number, instant: number): Promise<void> {
     const path = this.once.pendingPath(name);
     let links = 0;
@@ -354,4 +385,8 @@ export class QueueDirectory {
     if (links > 1 && age > pendingAge) await this.completePending(name, instant);
     else if (links === 1 && age > leftoverAge) attempt(() => this.operations.unlink(path), "ENOENT");
   }
+}
+
+function makeFile(operations: FileOperations, path: string): void {
+  attempt(() => operations.close(operations.create(path)), "EEXIST");
 }

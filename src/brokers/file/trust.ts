@@ -20,17 +20,18 @@ function refuse(state: string, path: string, why: string, expected: string, stat
   );
 }
 
-/** Makes the root with its parents, owner-only, where it is absent. */
-function makeRoot(operations: FileOperations, path: string): void {
+/** Makes the root with its parents, owner-only, where it is absent; returns how many directories it made. */
+function makeRoot(operations: FileOperations, path: string): number {
   try {
     operations.makeDirectory(path);
+    return 1;
   } catch (error) {
     const code = systemCode(error);
-    if (code === "EEXIST") return;
-    const parent = path.slice(0, path.lastIndexOf("/"));
+    if (code === "EEXIST") return 0;
+    const parent = path.slice(0, Math.max(0, path.lastIndexOf("/")));
     if (code !== "ENOENT" || parent === "") throw error;
-    makeRoot(operations, parent);
-    attempt(() => operations.makeDirectory(path), "EEXIST");
+    const made = makeRoot(operations, parent);
+    return made + (attempt(() => operations.makeDirectory(path), "EEXIST") ? 1 : 0);
   }
 }
 
@@ -38,15 +39,16 @@ function makeRoot(operations: FileOperations, path: string): void {
  * Makes and audits the directory that a caller named. A link given as the directory itself is followed; its parents are
  * not audited.
  *
- * @returns The path without links.
+ * @returns The path without links, and how many directories were made on the way to it.
  * @throws {QueueError} `QUEUE_DIRECTORY_UNUSABLE` with `why` (and `observed`, the mode).
  */
-export function prepareRoot(operations: FileOperations, dir: unknown): string {
+export function prepareRoot(operations: FileOperations, dir: unknown): { path: string; made: number } {
   if (typeof dir !== "string" || dir === "" || dir.includes("\0")) {
-    refuse("root", String(dir), typeof dir === "string" && dir !== "" ? "no path" : "empty", "the path of a directory");
+    const value = typeof dir === "string" ? dir : typeof dir;
+    refuse("root", value, dir === "" ? "empty" : "not-a-path", "the path of a directory");
   }
-  const trimmed = dir.length > 1 ? dir.replace(/\/+$/, "") : dir;
-  makeRoot(operations, trimmed);
+  const trimmed = dir.replace(/\/+$/, "") || "/";
+  const made = makeRoot(operations, trimmed);
   const path = operations.resolve(trimmed);
   const status = operations.status(path);
   if (status.kind !== "directory") refuse("root", path, "not-a-directory", "a directory", status);
@@ -59,7 +61,7 @@ export function prepareRoot(operations: FileOperations, dir: unknown): string {
       status,
     );
   }
-  return path;
+  return { path, made };
 }
 
 /** Why a directory below the root cannot be trusted; `undefined` when it can. */
