@@ -22,6 +22,8 @@ export interface LeaseBucket {
   earliest: number;
   /** How many leases this process put into it and has not settled. */
   held: number;
+  /** When a look first found that it holds nothing, by the monotonic clock in ms. */
+  idleSince: number | undefined;
 }
 
 /** What an index needs to know of its surroundings. */
@@ -50,6 +52,12 @@ export const sharedLeaseBucket: string = renderLeaseBucket(0, "0000000000");
 
 /** How far apart the deadlines in one bucket may be, in ms. */
 const bucketSpan = 10_000;
+
+/**
+ * How long a bucket of this process's own may hold nothing before it is removed although its time has not come, in ms: long
+ * leases would leave a folder for every span of their length.
+ */
+const idleBucketLife = 10_000;
 
 /** The lease buckets of one queue. */
 export class LeaseIndex {
@@ -88,6 +96,7 @@ export class LeaseIndex {
   /** Notes a lease that this process made. */
   hold(bucket: LeaseBucket, deadline: number): void {
     bucket.held++;
+    bucket.idleSince = undefined;
     if (deadline < bucket.earliest) bucket.earliest = deadline;
   }
 
@@ -110,6 +119,7 @@ export class LeaseIndex {
     for (const bucket of [...this.#known.values()]) {
       if (!present.has(bucket.name)) this.abandon(bucket);
       else if (!bucket.own) bucket.earliest = Math.min(bucket.earliest, bucket.start);
+      else if (bucket.held === 0) this.#removeIdle(bucket);
     }
     for (const name of present) {
       if (!this.#known.has(name) && !this.#refused.has(name)) this.#note(name, false);
@@ -180,6 +190,12 @@ export class LeaseIndex {
     }
   }
 
+  #removeIdle(bucket: LeaseBucket): void {
+    const now = performance.now();
+    bucket.idleSince ??= now;
+    if (now - bucket.idleSince >= idleBucketLife) this.#remove(bucket);
+  }
+
   #remove(bucket: LeaseBucket): void {
     attempt(() => this.#options.operations.removeDirectory(bucket.path), "ENOENT", "ENOTEMPTY", "EEXIST");
     this.abandon(bucket);
@@ -199,7 +215,15 @@ export class LeaseIndex {
   #note(name: string, own: boolean): LeaseBucket {
     const start = Number(name.slice(0, 13));
     const path = `${this.#options.directory}/${name}`;
-    const bucket: LeaseBucket = { name, path, start, own, earliest: own ? Infinity : start, held: 0 };
+    const bucket: LeaseBucket = {
+      name,
+      path,
+      start,
+      own,
+      earliest: own ? Infinity : start,
+      held: 0,
+      idleSince: undefined,
+    };
     this.#known.set(name, bucket);
     return bucket;
   }
