@@ -18,7 +18,7 @@ export interface Standing {
   readonly leased: number;
 }
 
-const width = 30;
+const width = 24;
 
 /** A number with thousands set apart. */
 export function group(value: number): string {
@@ -40,32 +40,34 @@ export function renderStanding({ done, total, waiting, leased }: Standing): stri
 export class Progress {
   readonly #live: boolean = process.stdout.isTTY === true;
   #tenth = 0;
-  #shown = "";
+  #line = "";
 
   /** Shows where the work stands: redraws the bar, or prints a line a tenth of the way. */
   update(standing: Standing): void {
     const line = renderStanding(standing);
-    if (line === this.#shown) return;
-    if (this.#live) {
-      process.stdout.write(`\r\x1b[K${line.slice(0, (process.stdout.columns ?? 80) - 1)}`);
-    } else {
-      const tenth = standing.total === 0 ? 10 : Math.floor((10 * standing.done) / standing.total);
-      if (tenth === this.#tenth) return;
-      this.#tenth = tenth;
-      console.log(line);
-    }
-    this.#shown = line;
+    if (line === this.#line) return;
+    this.#line = line;
+    if (this.#live) return this.#draw();
+    const tenth = standing.total === 0 ? 10 : Math.floor((10 * standing.done) / standing.total);
+    if (tenth !== this.#tenth) console.log(line);
+    this.#tenth = tenth;
   }
 
   /** Prints a line above the bar. */
   note(line: string): void {
-    if (!this.#live) return console.log(line);
-    process.stdout.write(`\r\x1b[K${line}\n${this.#shown}`);
+    if (this.#live) process.stdout.write("\r\x1b[K");
+    console.log(line);
+    if (this.#live) this.#draw();
   }
 
   /** Leaves the bar where it stands. */
   end(): void {
-    if (this.#live && this.#shown !== "") process.stdout.write("\n");
-    this.#shown = "";
+    if (this.#live && this.#line !== "") console.log();
+    this.#line = "";
+  }
+
+  /** Draws the bar over the line the cursor stands in; a bar that wrapped could not be drawn over. */
+  #draw(): void {
+    process.stdout.write(`\r\x1b[K${this.#line.slice(0, (process.stdout.columns ?? 80) - 1)}`);
   }
 }

@@ -47,10 +47,10 @@ test("renderStanding() fills the bar as the work goes on", () => {
   const rest = { waiting: 3, leased: 2 };
   assert.match(
     renderStanding({ done: 0, total: 5_000, ...rest }),
-    /^\[\.{30}\] {3}0 % {2}0 of 5,000 done, 3 waiting, 2 leased$/,
+    /^\[\.{24}\] {3}0 % {2}0 of 5,000 done, 3 waiting, 2 leased$/,
   );
-  assert.match(renderStanding({ done: 2_500, total: 5_000, ...rest }), /^\[#{15}\.{15}\] {2}50 % /);
-  assert.match(renderStanding({ done: 5_000, total: 5_000, ...rest }), /^\[#{30}\] 100 % /);
-  assert.match(renderStanding({ done: 0, total: 0, ...rest }), /^\[#{30}\] 100 % /);
+  assert.match(renderStanding({ done: 2_500, total: 5_000, ...rest }), /^\[#{12}\.{12}\] {2}50 % /);
+  assert.match(renderStanding({ done: 5_000, total: 5_000, ...rest }), /^\[#{24}\] 100 % /);
+  assert.match(renderStanding({ done: 0, total: 0, ...rest }), /^\[#{24}\] 100 % /);
   assert.equal(group(1_234_567), "1,234,567");
 });
