@@ -6,7 +6,6 @@
 
 import type { LastFailure, MessageHeaders, Priority, RecordedFailure } from "../../core/mod.ts";
 import type { Chunk, Indexed } from "./id_index.ts";
-import type { HeldLease } from "./leases.ts";
 import type { Slab, StoredPayload } from "./payload_slabs.ts";
 
 /** How a message died; it is a dead letter as long as its entry's `death` is this record. */
@@ -17,7 +16,8 @@ export interface Death extends RecordedFailure {
 }
 
 /**
- * One message through all its states: leased while `lease` is set, dead while `death` is, else waiting. One object, its
+ * One message through all its states: leased while it has a place among the leases, dead while `death` is set, else
+ * waiting. One object, its
  * payload's whereabouts included, since every object more is felt in the rate.
  */
 export class Entry implements Indexed<Entry>, StoredPayload {
@@ -26,7 +26,7 @@ export class Entry implements Indexed<Entry>, StoredPayload {
   readonly enqueuedAt: number;
   readonly headers: MessageHeaders;
   readonly priority: Priority;
-  bytes: Uint8Array;
+  bytes: Uint8Array | undefined;
   offset: number = 0;
   readonly length: number;
   slab: Slab | undefined = undefined;
@@ -36,7 +36,8 @@ export class Entry implements Indexed<Entry>, StoredPayload {
   visibleAt: number;
   deliveries: number;
   lastFailure: LastFailure | undefined = undefined;
-  lease: HeldLease | undefined = undefined;
+  /** Where its lease is kept; -1 while it has none. A number, since a reference to a young object is paid for by the collector. */
+  leasePlace: number = -1;
   death: Death | undefined = undefined;
   chunk: Chunk<Entry> | undefined = undefined;
 

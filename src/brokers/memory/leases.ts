@@ -45,7 +45,7 @@ export class LeaseTable {
     const place = this.#free.pop() ?? this.#addPlace();
     const lease: HeldLease = { entry, receipt: this.#receipts.mint(this.#tails[place]!), deadline, place };
     this.#places[place] = lease;
-    entry.lease = lease;
+    entry.leasePlace = place;
     this.#size++;
     // Ended leases behind a long one are not reached by skipping: the queue is swept when most of it has ended.
     if (this.#deadlines.size > 2 * this.#size + leastShrunk) this.#deadlines.filter((held) => held.entry !== undefined);
@@ -81,6 +81,11 @@ export class LeaseTable {
     return lease?.receipt === receipt ? lease : undefined;
   }
 
+  /** The lease of a message. */
+  of(entry: Entry): HeldLease | undefined {
+    return entry.leasePlace === -1 ? undefined : this.#places[entry.leasePlace];
+  }
+
   /** Whether a receipt was issued here, however its lease ended. */
   hasIssued(receipt: Receipt): boolean {
     return typeof receipt === "string" && this.#receipts.hasIssued(receipt);
@@ -90,7 +95,7 @@ export class LeaseTable {
   end(lease: HeldLease): Entry {
     const entry = lease.entry!;
     lease.entry = undefined;
-    entry.lease = undefined;
+    entry.leasePlace = -1;
     this.#places[lease.place] = undefined;
     this.#free.push(lease.place);
     this.#size--;

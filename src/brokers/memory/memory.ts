@@ -320,7 +320,7 @@ class Memory implements MemoryBroker {
     return this.#callWithMax(options?.max, options, () => {
       const page: LiveMessage[] = [];
       for (const entry of this.#store.live.from(options.after ?? "")) {
-        page.push(showLive(entry));
+        page.push(showLive(entry, this.#store.leases.of(entry)));
         if (page.length === options.max) break;
       }
       return page;
@@ -332,7 +332,7 @@ class Memory implements MemoryBroker {
     while (true) {
       const live = await this.#call(options, () => {
         const entry = this.#store.live.next(after);
-        return entry === undefined ? undefined : showLive(entry);
+        return entry === undefined ? undefined : showLive(entry, this.#store.leases.of(entry));
       });
       if (live === undefined) return;
       after = live.message.id;
@@ -482,8 +482,8 @@ function showStored(entry: Entry): Message {
   return { id, enqueuedAt: new Date(enqueuedAt), payload: copyPayload(entry), headers };
 }
 
-function showLive(entry: Entry): LiveMessage {
-  const { lease, deliveries, priority } = entry;
+function showLive(entry: Entry, lease: HeldLease | undefined): LiveMessage {
+  const { deliveries, priority } = entry;
   return {
     message: showStored(entry),
     visibleAt: new Date(lease === undefined ? entry.visibleAt : lease.deadline),

@@ -10,8 +10,6 @@ const slabSize = 65_536;
 /** A larger payload has a buffer of its own. */
 const largestShared = 4_096;
 
-const noBytes: Uint8Array = new Uint8Array(0);
-
 /** Payloads side by side. */
 export interface Slab {
   readonly bytes: Uint8Array;
@@ -24,7 +22,8 @@ export interface Slab {
 
 /** A payload: `length` bytes at `offset` of `bytes`. A stored one moves when its slab is given up. */
 export interface StoredPayload {
-  bytes: Uint8Array;
+  /** Absent once it was freed. */
+  bytes: Uint8Array | undefined;
   offset: number;
   readonly length: number;
   /** The slab it lies in; absent for a payload with a buffer of its own and for one that was freed. */
@@ -38,7 +37,7 @@ export function paddedLength(length: number): number {
 
 /** A copy with a buffer of its own. */
 export function copyPayload(stored: StoredPayload): Uint8Array {
-  return stored.bytes.slice(stored.offset, stored.offset + stored.length);
+  return stored.bytes!.slice(stored.offset, stored.offset + stored.length);
 }
 
 /**
@@ -58,14 +57,14 @@ export class PayloadSlabs {
 
   /** Copies in what a payload's `bytes` are, and makes it own the copy. */
   store(payload: StoredPayload): void {
-    if (payload.length > largestShared || payload.length === 0) payload.bytes = new Uint8Array(payload.bytes);
+    if (payload.length > largestShared || payload.length === 0) payload.bytes = new Uint8Array(payload.bytes!);
     else this.#place(payload);
   }
 
   /** Forgets a payload and keeps none of its bytes, whoever still refers to it. Freeing twice does nothing. */
   free(stored: StoredPayload): void {
     const slab = stored.slab;
-    stored.bytes = noBytes;
+    stored.bytes = undefined;
     if (slab === undefined) return;
     stored.slab = undefined;
     slab.live -= paddedLength(stored.length);
@@ -86,9 +85,10 @@ export class PayloadSlabs {
     const size = paddedLength(stored.length);
     let slab = this.#current;
     if (slab === undefined || slab.used + size > slabSize) slab = this.#roomFor(size);
-    const source = stored.bytes.length === stored.length
-      ? stored.bytes
-      : stored.bytes.subarray(stored.offset, stored.offset + stored.length);
+    const bytes = stored.bytes!;
+    const source = bytes.length === stored.length
+      ? bytes
+      : bytes.subarray(stored.offset, stored.offset + stored.length);
     slab.bytes.set(source, slab.used);
     stored.bytes = slab.bytes;
     stored.offset = slab.used;

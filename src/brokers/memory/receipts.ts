@@ -37,7 +37,7 @@ export class ReceiptMint {
     const inBlock = this.#issued & (blockSize - 1);
     if (inBlock === 0) this.#prefix = this.#prefixOf(this.#issued / blockSize);
     this.#issued++;
-    return this.#prefix + pairs[inBlock] + tail as Receipt;
+    return `${this.#prefix}${pairs[inBlock]}${tail}` as Receipt;
   }
 
   /** A tail for a place, a whole number below 2^30. */
