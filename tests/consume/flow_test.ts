@@ -156,6 +156,50 @@ test("what was leased ahead and waits for a twentieth of its lease is handed bac
   await running.done;
 });
 
+test("what waits in a worker's batch is not what was leased ahead", async () => {
+  for (const quick of [0, 3, 6]) {
+    const stage = new Stage();
+    await stage.publish(15);
+    const handlers = new OpenHandlers();
+    let runs = 0;
+    const parallelism = quick === 0 ? 2 : 1;
+    const running = stage.consume({
+      parallelism,
+      batchSize: 3,
+      handler: (delivery) => ++runs <= quick ? undefined : handlers.handler(delivery),
+    });
+    await until(() => handlers.open.length === parallelism);
+    await quiet();
+    await stage.clock.advance(20_000);
+    assert.equal(running.events.filter((event) => event.kind === "released" && event.why !== "ahead").length, 0);
+    assert.equal((await stage.inner.stats()).leased, quick === 0 ? 6 : 3, "One running, the rest of its batch");
+    running.stop();
+    handlers.closeAll();
+    await running.done;
+  }
+});
+
+test("looking ahead does not make the batches small", async () => {
+  const stage = new Stage();
+  await stage.publish(200);
+  const running = stage.consume({ batchSize: 10, handler: async () => {} });
+  await until(() => running.kinds().length === 200);
+  assert.ok(stage.count("receive") <= 25, `${stage.count("receive")} receives`);
+  running.stop();
+  await running.done;
+});
+
+test("a look ahead that found nothing is not repeated for every message", async () => {
+  const stage = new Stage();
+  await stage.publish(50);
+  const running = stage.consume({ batchSize: 50, pollInterval: 3_600_000, handler: async () => {} });
+  await until(() => running.kinds().length === 50);
+  await quiet();
+  assert.ok(stage.count("receive") <= 5, `${stage.count("receive")} receives`);
+  running.stop();
+  await running.done;
+});
+
 test("acknowledgements that come while one is under way ride in the next", async () => {
   const stage = new Stage();
   await stage.publish(30);

@@ -178,6 +178,26 @@ test("a message nacked on a broker that cannot tell comes back without waiting f
   await running.done;
 });
 
+test("a worker that becomes idle asks again at once, though a look ahead had found nothing", async () => {
+  const stage = new Stage();
+  await stage.publish(2);
+  const held = gate();
+  let runs = 0;
+  const running = stage.consume({
+    pollInterval: hour,
+    handler: () => ++runs === 2 ? held.opened : undefined,
+  }, stage.bare());
+  await until(() => runs === 2);
+  await quiet();
+  await stage.publish(1);
+  await quiet();
+  assert.equal(runs, 2);
+  held.open();
+  await until(() => runs === 3);
+  running.stop();
+  await running.done;
+});
+
 test("an idle wait leaves no listener behind on the wake signal", async () => {
   const stage = new Stage();
   let added = 0;

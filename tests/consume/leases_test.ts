@@ -115,11 +115,14 @@ test("a handler stopped by the margin that fails is nacked: with its own error, 
     const stage = new Stage();
     const { running, context, throws } = await open(stage);
     await stage.clock.advance(27_000);
-    throws(fails(context.signal));
+    const error = fails(context.signal);
+    throws(error);
     await until(() => running.kinds().length === 1);
     running.stop();
     await running.done;
     assert.deepEqual(running.kinds(), ["retried"]);
+    const cause = stage.calls.find((call) => call.method === "nack")!.args[1];
+    assert.equal(cause, reason === "LEASE_EXPIRED" ? context.signal.reason : error);
     const [again] = await stage.inner.receive(1);
     assert.equal(again!.deliveries, 2);
     assert.equal(again!.lastFailure!.reason, reason);
