@@ -5,7 +5,7 @@
  */
 
 import type { Entry } from "./names.ts";
-import { type FileOperations, systemCode } from "./operations.ts";
+import { atPath, type FileOperations, systemCode } from "./operations.ts";
 import { readRecord, type StoredRecord } from "./records.ts";
 
 /** The largest segment that is kept in memory whole, in bytes: a full one with its headers. */
@@ -16,6 +16,9 @@ const keptSegments = 4;
 
 /** How many segments are remembered as touched once. */
 const touchedSegments = 64;
+
+/** What opening or reading answers where no file lies: nothing, a link, a directory, a pipe, a socket. */
+const noFile = ["ENOENT", "ELOOP", "EISDIR", "ESPIPE", "ENXIO"];
 
 /** What a read gives: `undefined` when the bytes at the path are not that message's. */
 export type ReadResult = StoredRecord | undefined;
@@ -40,8 +43,8 @@ export class SegmentReader {
     try {
       return this.#readFile(path, entry);
     } catch (error) {
-      if (["ENOENT", "ELOOP", "EISDIR"].includes(systemCode(error))) return undefined;
-      throw error;
+      if (noFile.includes(systemCode(error))) return undefined;
+      throw atPath(error, path);
     }
   }
 
