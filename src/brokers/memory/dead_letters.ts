@@ -5,7 +5,7 @@
  */
 
 import type { RecordedFailure } from "../../core/mod.ts";
-import type { Death, Entry } from "./entry.ts";
+import { type Death, deathOf, type Entry } from "./entry.ts";
 import { IdIndex } from "./id_index.ts";
 import type { PayloadSlabs } from "./payload_slabs.ts";
 import { SortedQueue } from "./sorted_queue.ts";
@@ -34,12 +34,13 @@ export class DeadLetters {
   /** Adds one: a message that is in no other index, and how it died. */
   add(dead: Entry, failure: RecordedFailure, failedAt: number): void {
     const { reason, cause, code, trail } = failure;
-    dead.death = { entry: dead, failedAt, reason, cause, code, trail };
+    const death: Death = { entry: dead, failedAt, reason, cause, code, trail };
+    dead.failure = death;
     this.#byId.add(dead);
     const queue = this.#byFailure;
     if (queue === undefined) return;
-    if (queue.size > 2 * this.#byId.size + 64) queue.filter((death) => death.entry.death === death);
-    queue.push(dead.death);
+    if (queue.size > 2 * this.#byId.size + 64) queue.filter((death) => deathOf(death.entry) === death);
+    queue.push(death);
   }
 
   /** The one of an id. */
@@ -50,7 +51,7 @@ export class DeadLetters {
   /** Takes one out; its payload stays stored, for whoever replays it. */
   take(dead: Entry): void {
     this.#byId.remove(dead);
-    dead.death = undefined;
+    dead.failure = undefined;
   }
 
   /** Deletes one for good. */
@@ -77,7 +78,7 @@ export class DeadLetters {
       const first = this.#byFailure?.first();
       if (first === undefined || first.failedAt >= instant) break;
       this.#byFailure!.shift();
-      if (first.entry.death !== first) continue;
+      if (deathOf(first.entry) !== first) continue;
       this.delete(first.entry);
       deleted++;
     }

@@ -7,7 +7,7 @@
 import type { Delivery, Message } from "../../core/mod.ts";
 import type { Entry } from "./entry.ts";
 import type { HeldLease } from "./leases.ts";
-import { copyPayload, paddedLength } from "./payload_slabs.ts";
+import { copyPayload, paddedLength, type Slab } from "./payload_slabs.ts";
 
 /** A larger payload has a buffer of its own in every delivery. */
 const largestShared = 1_024;
@@ -50,12 +50,12 @@ function fill(deliveries: Delivery[], leases: readonly HeldLease[], start: numbe
   const arena = new Uint8Array(size);
   const buffer = arena.buffer;
   let at = 0;
-  let source: Uint8Array | undefined;
+  let source: Slab | undefined;
   let sourceStart = 0;
   let sourceEnd = 0;
   const copyRun = (): void => {
     if (source === undefined) return;
-    arena.set(source.subarray(sourceStart, sourceEnd), at - (sourceEnd - sourceStart));
+    arena.set(source.bytes.subarray(sourceStart, sourceEnd), at - (sourceEnd - sourceStart));
   };
   for (let index = start; index < end; index++) {
     const lease = leases[index]!;
@@ -64,9 +64,9 @@ function fill(deliveries: Delivery[], leases: readonly HeldLease[], start: numbe
       deliveries[index] = deliver(lease, copyPayload(stored));
       continue;
     }
-    if (stored.bytes !== source || stored.offset !== sourceEnd) {
+    if (stored.slab !== source || stored.offset !== sourceEnd) {
       copyRun();
-      source = stored.bytes;
+      source = stored.slab;
       sourceStart = sourceEnd = stored.offset;
     }
     const padded = paddedLength(stored.length);
@@ -81,7 +81,7 @@ function deliver(held: HeldLease, payload: Uint8Array): Delivery {
   const entry = held.entry!;
   const lease = { receipt: held.receipt, expiresAt: new Date(held.deadline) };
   const message: Message = { id: entry.id, enqueuedAt: new Date(entry.enqueuedAt), payload, headers: entry.headers };
-  const { deliveries, priority, lastFailure } = entry;
+  const { deliveries, priority, failure: lastFailure } = entry;
   return lastFailure === undefined
     ? { lease, message, deliveries, priority }
     : { lease, message, deliveries, priority, lastFailure };

@@ -8,7 +8,7 @@ import type { LastFailure, MessageHeaders, Priority, RecordedFailure } from "../
 import type { Chunk, Indexed } from "./id_index.ts";
 import type { Slab, StoredPayload } from "./payload_slabs.ts";
 
-/** How a message died; it is a dead letter as long as its entry's `death` is this record. */
+/** How a message died. */
 export interface Death extends RecordedFailure {
   readonly entry: Entry;
   /** In ms. */
@@ -16,37 +16,35 @@ export interface Death extends RecordedFailure {
 }
 
 /**
- * One message through all its states: leased while it has a place among the leases, dead while `death` is set, else
- * waiting. One object, its
- * payload's whereabouts included, since every object more is felt in the rate.
+ * One message through all its states: waiting, leased while it has a place among the leases, or dead while its failure is
+ * its death. One object and few fields, its payload's whereabouts included: what a backlog weighs is felt in the rate.
  */
 export class Entry implements Indexed<Entry>, StoredPayload {
   readonly id: string;
+  /** Its number among the ids that this broker minted in order; 0 for a message that came back or came from elsewhere. */
+  serial: number;
   /** In ms. */
   readonly enqueuedAt: number;
   readonly headers: MessageHeaders;
   readonly priority: Priority;
-  bytes: Uint8Array | undefined;
-  offset: number = 0;
-  readonly length: number;
-  slab: Slab | undefined = undefined;
-  /** Its number among the ids that this broker minted in order; 0 for a message that came back or came from elsewhere. */
-  serial: number;
   /** What it is ordered by while it waits, in ms. */
   visibleAt: number;
   deliveries: number;
-  lastFailure: LastFailure | undefined = undefined;
-  /** Where its lease is kept; -1 while it has none. A number, since a reference to a young object is paid for by the collector. */
-  leasePlace: number = -1;
-  death: Death | undefined = undefined;
-  chunk: Chunk<Entry> | undefined = undefined;
+  slab: Slab | undefined;
+  offset: number;
+  readonly length: number;
+  /** What last went wrong; of a dead letter, how it died. */
+  failure: LastFailure | Death | undefined;
+  /** Where its lease is kept; -1 while it has none. A number, since a reference to a young object burdens the collector. */
+  leasePlace: number;
+  chunk: Chunk<Entry> | undefined;
 
-  /** A message with the caller's own bytes, which are to be stored before it is used. */
+  /** A message whose payload of `length` bytes is to be stored before it is used. */
   constructor(
     id: string,
     serial: number,
     enqueuedAt: number,
-    payload: Uint8Array,
+    length: number,
     headers: MessageHeaders,
     priority: Priority,
     visibleAt: number,
@@ -55,13 +53,22 @@ export class Entry implements Indexed<Entry>, StoredPayload {
     this.id = id;
     this.serial = serial;
     this.enqueuedAt = enqueuedAt;
-    this.bytes = payload;
-    this.length = payload.byteLength;
     this.headers = headers;
     this.priority = priority;
     this.visibleAt = visibleAt;
     this.deliveries = deliveries;
+    this.slab = undefined;
+    this.offset = 0;
+    this.length = length;
+    this.failure = undefined;
+    this.leasePlace = -1;
+    this.chunk = undefined;
   }
+}
+
+/** How a dead letter died. */
+export function deathOf(dead: Entry): Death {
+  return dead.failure as Death;
 }
 
 /** The order of delivery inside a level: by visibility, never delivered before delivered, then by id. */

@@ -50,7 +50,7 @@ import {
   type WatchOptions,
 } from "../../core/mod.ts";
 import { makeDeliveries } from "./deliveries.ts";
-import type { Entry } from "./entry.ts";
+import { deathOf, type Entry } from "./entry.ts";
 import type { HeldLease } from "./leases.ts";
 import { copyPayload } from "./payload_slabs.ts";
 import { type HandBack, MemoryStore } from "./store.ts";
@@ -297,7 +297,7 @@ class Memory implements MemoryBroker {
   purgeDeadLetters(options: PurgeDeadLettersOptions): Promise<number> {
     return this.#callWithMax(options?.max, options, () => {
       const before = readInstant(options.before, "before");
-      const page = this.#store.dead.page("", options.max, (dead) => dead.death!.failedAt < before);
+      const page = this.#store.dead.page("", options.max, (dead) => deathOf(dead).failedAt < before);
       for (const dead of page) this.#store.dead.delete(dead);
       return page.length;
     });
@@ -495,7 +495,7 @@ function showLive(entry: Entry, lease: HeldLease | undefined): LiveMessage {
 
 function showDead(dead: Entry): DeadLetter {
   const { deliveries, priority } = dead;
-  const { failedAt, reason, cause, code, trail } = dead.death!;
+  const { failedAt, reason, cause, code, trail } = deathOf(dead);
   return {
     message: showStored(dead),
     failedAt: new Date(failedAt),

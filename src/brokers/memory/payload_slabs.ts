@@ -10,9 +10,10 @@ const slabSize = 65_536;
 /** A larger payload has a buffer of its own. */
 const largestShared = 4_096;
 
-/** Payloads side by side. */
+/** Payloads side by side, or a large one that is not `shared`. */
 export interface Slab {
   readonly bytes: Uint8Array;
+  readonly shared: boolean;
   used: number;
   /** Bytes of payloads that are still stored, padding included. */
   live: number;
@@ -20,14 +21,12 @@ export interface Slab {
   residents: StoredPayload[];
 }
 
-/** A payload: `length` bytes at `offset` of `bytes`. A stored one moves when its slab is given up. */
+/** A stored payload: `length` bytes at `offset` of its slab. It moves when the slab is given up. */
 export interface StoredPayload {
-  /** Absent once it was freed. */
-  bytes: Uint8Array | undefined;
+  /** Absent until it is stored, and again once it is freed. */
+  slab: Slab | undefined;
   offset: number;
   readonly length: number;
-  /** The slab it lies in; absent for a payload with a buffer of its own and for one that was freed. */
-  slab: Slab | undefined;
 }
 
 /** What a payload takes up: its length in whole words of 8 bytes, so that typed views can be laid on a copy. */
@@ -37,7 +36,7 @@ export function paddedLength(length: number): number {
 
 /** A copy with a buffer of its own. */
 export function copyPayload(stored: StoredPayload): Uint8Array {
-  return stored.bytes!.slice(stored.offset, stored.offset + stored.length);
+  return stored.slab!.bytes.slice(stored.offset, stored.offset + stored.length);
 }
 
 /**
@@ -55,18 +54,17 @@ export class PayloadSlabs {
     return this.#slabs;
   }
 
-  /** Copies in what a payload's `bytes` are, and makes it own the copy. */
-  store(payload: StoredPayload): void {
-    if (payload.length > largestShared || payload.length === 0) payload.bytes = new Uint8Array(payload.bytes!);
-    else this.#place(payload);
+  /** Copies a payload in. */
+  store(stored: StoredPayload, payload: Uint8Array): void {
+    if (stored.length <= largestShared && stored.length > 0) return this.#place(stored, payload);
+    stored.slab = { bytes: new Uint8Array(payload), shared: false, used: stored.length, live: 0, residents: [] };
   }
 
   /** Forgets a payload and keeps none of its bytes, whoever still refers to it. Freeing twice does nothing. */
   free(stored: StoredPayload): void {
     const slab = stored.slab;
-    stored.bytes = undefined;
-    if (slab === undefined) return;
     stored.slab = undefined;
+    if (slab === undefined || !slab.shared) return;
     slab.live -= paddedLength(stored.length);
     if (slab === this.#current) {
       if (slab.live === 0 && slab.used * 2 > slabSize) empty(slab);
@@ -80,17 +78,11 @@ export class PayloadSlabs {
     this.#slabs = 0;
   }
 
-  /** Copies what a stored payload's `bytes` and `offset` point at into the current slab, and points it there. */
-  #place(stored: StoredPayload): void {
+  #place(stored: StoredPayload, payload: Uint8Array): void {
     const size = paddedLength(stored.length);
     let slab = this.#current;
     if (slab === undefined || slab.used + size > slabSize) slab = this.#roomFor(size);
-    const bytes = stored.bytes!;
-    const source = bytes.length === stored.length
-      ? bytes
-      : bytes.subarray(stored.offset, stored.offset + stored.length);
-    slab.bytes.set(source, slab.used);
-    stored.bytes = slab.bytes;
+    slab.bytes.set(payload, slab.used);
     stored.offset = slab.used;
     stored.slab = slab;
     slab.used += size;
@@ -112,7 +104,10 @@ export class PayloadSlabs {
   #giveUp(slab: Slab): void {
     const residents = slab.residents;
     slab.residents = [];
-    for (const stored of residents) if (stored.slab === slab) this.#place(stored);
+    for (const stored of residents) {
+      if (stored.slab !== slab) continue;
+      this.#place(stored, slab.bytes.subarray(stored.offset, stored.offset + stored.length));
+    }
     empty(slab);
     if (this.#spare === undefined) this.#spare = slab;
     else this.#slabs--;
@@ -120,7 +115,7 @@ export class PayloadSlabs {
 
   #make(): Slab {
     this.#slabs++;
-    return { bytes: new Uint8Array(slabSize), used: 0, live: 0, residents: [] };
+    return { bytes: new Uint8Array(slabSize), shared: true, used: 0, live: 0, residents: [] };
   }
 }
 

@@ -78,8 +78,8 @@ export class MemoryStore {
     const { payload, headers, priority, visibleAt } = publication;
     const id = this.#ids.next(now);
     const serial = ++this.#minted;
-    const entry = new Entry(id, serial, now, payload, headers, priority, visibleAt, 0);
-    this.slabs.store(entry);
+    const entry = new Entry(id, serial, now, payload.byteLength, headers, priority, visibleAt, 0);
+    this.slabs.store(entry, payload);
     if (this.live.size === 0) this.#hasForeignIds = false;
     if (this.#hasForeignIds) this.live.add(entry);
     else this.live.append(entry);
@@ -89,10 +89,10 @@ export class MemoryStore {
 
   /** Adds a waiting message recorded elsewhere; returns the id it was given. */
   putLive(record: LiveRecord, now: number): string {
-    const { enqueuedAt, headers, priority, visibleAt, deliveries } = record;
+    const { enqueuedAt, payload, headers, priority, visibleAt, deliveries } = record;
     const id = this.#ids.at(enqueuedAt);
-    const entry = new Entry(id, 0, enqueuedAt, record.payload, headers, priority, visibleAt, deliveries);
-    this.slabs.store(entry);
+    const entry = new Entry(id, 0, enqueuedAt, payload.byteLength, headers, priority, visibleAt, deliveries);
+    this.slabs.store(entry, payload);
     this.#addForeign(entry, now);
     return id;
   }
@@ -101,8 +101,8 @@ export class MemoryStore {
   putDead(record: DeadRecord): string {
     const { enqueuedAt, payload, headers, priority, failedAt, deliveries } = record;
     const id = this.#ids.at(enqueuedAt);
-    const entry = new Entry(id, 0, enqueuedAt, payload, headers, priority, failedAt, deliveries);
-    this.slabs.store(entry);
+    const entry = new Entry(id, 0, enqueuedAt, payload.byteLength, headers, priority, failedAt, deliveries);
+    this.slabs.store(entry, payload);
     this.dead.add(entry, record, failedAt);
     return id;
   }
@@ -153,7 +153,7 @@ export class MemoryStore {
       return { deliveries };
     }
     const wait = delay ?? retryDelay(this.#policy, deliveries, this.#random);
-    entry.lastFailure = Object.freeze({ reason: failure.reason, code: failure.code });
+    entry.failure = Object.freeze({ reason: failure.reason, code: failure.code });
     this.#wait(entry, Math.min(now + wait, maxInstant), now);
     return { deliveries, visibleAt: entry.visibleAt };
   }
@@ -182,7 +182,6 @@ export class MemoryStore {
     this.dead.take(dead);
     dead.serial = 0;
     dead.deliveries = 0;
-    dead.lastFailure = undefined;
     dead.visibleAt = now;
     this.#addForeign(dead, now);
   }
@@ -280,7 +279,7 @@ export class MemoryStore {
         burials++;
         this.#bury(entry, lapsedFailure, now);
       } else {
-        entry.lastFailure = lapse;
+        entry.failure = lapse;
         this.#wait(entry, now, now);
       }
     }
@@ -288,7 +287,7 @@ export class MemoryStore {
   }
 
   #expire(entry: Entry, now: number): void {
-    this.#bury(entry, expiredFailure(entry.lastFailure?.code ?? 0), now);
+    this.#bury(entry, expiredFailure(entry.failure?.code ?? 0), now);
   }
 
   #bury(entry: Entry, failure: RecordedFailure, now: number): void {

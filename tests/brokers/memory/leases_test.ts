@@ -5,8 +5,7 @@ import { LeaseTable } from "../../../src/brokers/memory/leases.ts";
 import { ReceiptMint } from "../../../src/brokers/memory/receipts.ts";
 import { test } from "../../support/test.ts";
 
-const payload = new Uint8Array();
-const entry = () => new Entry("id", 1, 0, payload, noHeaders, 0, 0, 0);
+const entry = () => new Entry("id", 1, 0, 0, noHeaders, 0, 0, 0);
 
 test("ReceiptMint never mints a receipt twice, and knows its own again", () => {
   const mint = new ReceiptMint();

@@ -10,8 +10,8 @@ import { SeededRandom, withSeeds } from "./random.ts";
 
 /** Stores a payload. */
 function keep(slabs: PayloadSlabs, bytes: Uint8Array): StoredPayload {
-  const stored: StoredPayload = { bytes, offset: 0, length: bytes.length, slab: undefined };
-  slabs.store(stored);
+  const stored: StoredPayload = { slab: undefined, offset: 0, length: bytes.length };
+  slabs.store(stored, bytes);
   return stored;
 }
 
@@ -53,7 +53,7 @@ test("PayloadSlabs keeps no byte of a freed payload, however large", () => {
   for (const size of [10, 5_000]) {
     const stored = keep(slabs, new Uint8Array(size));
     slabs.free(stored);
-    assert.equal(stored.bytes, undefined);
+    assert.equal(stored.slab, undefined);
   }
 });
 
