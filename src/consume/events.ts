@@ -46,7 +46,7 @@ export interface DeadLetteredEvent extends DeliveryEvent {
   readonly error: unknown;
 }
 
-/** The message was handed back uncounted. */
+/** The message was handed back uncounted; where the broker cannot, its lease is left to lapse. */
 export interface ReleasedEvent extends DeliveryEvent {
   /** Discriminates the union. */
   readonly kind: "released";

@@ -10,6 +10,7 @@ const mostMessages = 8_192;
 /** Lets timers and I/O of the process run before it resolves. It is no timer: a clock that stands still does not hold it. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
+    if (typeof MessageChannel === "undefined") return void setTimeout(resolve, 0);
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();

@@ -488,6 +488,23 @@ test("a slow handler with autoExtend runs once, however long it takes", async ()
   assert.deepEqual(await stage.left(), nothing);
 });
 
+test("a handler that blocks the loop beyond its lease is told so, and the loss is told once", async () => {
+  const stage = new Stage({ retryDelay: 1_000_000 });
+  const { running, context, throws } = await open(stage, { autoExtend: true });
+  // The renewal's timer was due long ago when the loop is free again.
+  stage.clock.set(stage.clock.now() + 31_000);
+  const other = (await stage.inner.receive(1))[0]!;
+  assert.equal(other.deliveries, 2);
+  await stage.clock.advance(0);
+  assert.ok(isQueueError(context.signal.reason, "LEASE_EXPIRED"));
+  throws(context.signal.reason);
+  await quiet();
+  running.stop();
+  await running.done;
+  assert.deepEqual(running.kinds(), ["leaseLost"]);
+  await stage.inner.ack(other.lease.receipt);
+});
+
 test("a mark is honoured from a handler whose lease was about to end", async () => {
   const stage = new Stage();
   const { running, throws } = await open(stage);

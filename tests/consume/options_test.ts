@@ -31,6 +31,12 @@ test("consume refuses to start without a handler or the statement that it is ide
   assert.equal(await refusedField({ handler: () => {}, handlerIsIdempotent: 1 }), "handlerIsIdempotent");
 });
 
+test("the statement is a literal type", () => {
+  // @ts-expect-error: it cannot be a boolean that somebody computed
+  const options: ConsumeOptions = { handler: () => {}, handlerIsIdempotent: false };
+  assert.equal(options.handlerIsIdempotent, false);
+});
+
 test("options are checked before the signal is looked at", async () => {
   assert.equal(await refusedField({ signal: AbortSignal.abort(), handlerIsIdempotent: true }), "handler");
   const stage = new Stage();
