@@ -191,7 +191,7 @@ export class LeaseIndex {
   }
 
   #removeIdle(bucket: LeaseBucket): void {
-    const now = performance.now();
+    const now = this.#options.operations.uptime();
     bucket.idleSince ??= now;
     if (now - bucket.idleSince >= idleBucketLife) this.#remove(bucket);
   }

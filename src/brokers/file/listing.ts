@@ -123,7 +123,7 @@ export class Listing {
 
   async *#folders(signal: AbortSignal | undefined): AsyncGenerator<Folder, void, undefined> {
     const { operations } = this.#directory;
-    let started = performance.now();
+    let started = operations.uptime();
     for (const state of liveStates) {
       const isFolder = state === "leased" ? isLeaseBucketName : isBucketName;
       const directory = this.#directory.pathOf(state);
@@ -132,9 +132,9 @@ export class Listing {
         const path = `${directory}/${bucket}`;
         const names = this.#directory.mayEnter(path) ? listOrNothing(() => operations.list(path)) : [];
         yield { state, path, names };
-        if (performance.now() - started < passSlice) continue;
+        if (operations.uptime() - started < passSlice) continue;
         await operations.pause();
-        started = performance.now();
+        started = operations.uptime();
       }
     }
   }

@@ -130,6 +130,7 @@ export function nodeOperations(platform: Platform): FileOperations {
       watcher.on("error", onFailure);
       return () => watcher.close();
     },
+    uptime: () => performance.now(),
     pause: () => new Promise((resolve) => void setImmediate(resolve)),
     sha256: (text) => crypto.createHash("sha256").update(text).digest("hex"),
   };

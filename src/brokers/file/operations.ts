@@ -59,6 +59,8 @@ export interface FileOperations {
   watch(path: string, onChange: () => void, onFailure: (error: unknown) => void): () => void;
   /** Lets the event loop turn once. */
   pause(): Promise<void>;
+  /** A clock that never steps, in ms from any beginning. */
+  uptime(): number;
   /** The SHA-256 of a text in lower-case hex. */
   sha256(text: string): string;
 }

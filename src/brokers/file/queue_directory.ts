@@ -184,21 +184,21 @@ export class QueueDirectory {
 
   /** Looks for what other processes did; while there is work at hand, only as often as is cheap. Whether it looked. */
   async refresh(force: boolean, now: number): Promise<boolean> {
-    const started = performance.now();
+    const started = this.operations.uptime();
     const pause = Math.max(refreshInterval, this.#refreshCost * refreshShare);
     if (!force && started - this.#lastRefresh < pause) return false;
     this.ready.index.refresh(started);
     this.delayed.index.refresh(started);
     this.leases.refresh();
     await this.#recover(started, now);
-    this.#lastRefresh = performance.now();
+    this.#lastRefresh = this.operations.uptime();
     this.#refreshCost = this.#lastRefresh - started;
     return true;
   }
 
   /** Finishes what dead processes left; a process that opens the queue does so before it works. */
   async recover(now: number): Promise<void> {
-    await this.#recover(performance.now(), now);
+    await this.#recover(this.operations.uptime(), now);
   }
 
   /** Moves a file to the waiting entries under a fresh name; `false` when it was gone. Nothing is flushed. */
