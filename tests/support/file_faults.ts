@@ -15,6 +15,16 @@ export function unflushedOperations(): FileOperations {
   return { ...freshOperations(), flush: () => Promise.resolve() };
 }
 
+/** File operations that see some files as an hour older than they are. */
+export function agedOperations(isOld: (path: string) => boolean): FileOperations {
+  const inner = unflushedOperations();
+  const status = (path: string) => {
+    const seen = inner.status(path);
+    return isOld(path) ? { ...seen, changedAt: seen.changedAt - 3_600_000 } : seen;
+  };
+  return { ...inner, status };
+}
+
 /** One failure: the `nth` call of an operation from now on, before or after it took effect. */
 export interface Fault {
   readonly operation: OperationName;

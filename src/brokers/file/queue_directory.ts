@@ -352,14 +352,10 @@ export class QueueDirectory {
     this.#lastRecovery = started;
     for (const name of this.operations.list(this.pathOf("tmp")).slice(0, 1_000)) {
       const path = `${this.pathOf("tmp")}/${name}`;
-      attempt(
-        () => {
-          if (now - this.operations.status(path).changedAt > leftoverAge) this.operations.unlink(path);
-        },
-        "ENOENT",
-        "EISDIR",
-        "EPERM",
-      );
+      attempt(() => {
+        const { kind, changedAt } = this.operations.status(path);
+        if (kind === "file" && now - changedAt > leftoverAge) this.operations.unlink(path);
+      }, "ENOENT");
     }
   }
 
