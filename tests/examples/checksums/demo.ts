@@ -18,8 +18,8 @@ export interface DemoOptions {
   readonly temporary: string;
   /** Told every line that it prints, as it prints it. */
   readonly onLine?: (line: string, kill: (signal: "SIGINT" | "SIGTERM") => void) => void;
-  /** Runs it under another user. */
-  readonly user?: number;
+  /** Whether permissions bind it though root runs it: root without the right to pass them over. */
+  readonly bound?: boolean;
 }
 
 /** What came of a run. */
@@ -31,10 +31,13 @@ export interface DemoResult {
 
 const main = fileURLToPath(new URL("../../../examples/checksums/main.ts", import.meta.url));
 
-/** The command that runs it, with the command that changes the user before it. */
-function commandOf({ args, user }: DemoOptions): [command: string, args: string[]] {
+/** Root's right to pass over permissions. Another user could not run what lies in root's home, runtimes for instance. */
+const override = "-dac_override,-dac_read_search";
+
+/** The command that runs it, with the command that takes rights away before it. */
+function commandOf({ args, bound }: DemoOptions): [command: string, args: string[]] {
   const run = [process.execPath, ...("Deno" in globalThis ? ["run", "-A"] : []), main, ...args];
-  if (user !== undefined) run.unshift("setpriv", `--reuid=${user}`, `--regid=${user}`, "--clear-groups");
+  if (bound) run.unshift("setpriv", `--bounding-set=${override}`, `--inh-caps=${override}`);
   return [run[0]!, run.slice(1)];
 }
 

@@ -1,14 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  chmodSync,
-  chownSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { openQueue } from "../../../examples/checksums/queue.ts";
 import { test } from "../../support/test.ts";
@@ -106,18 +97,15 @@ test("the demo refuses what it cannot do with exit code 2, and leaves nothing be
 
 test("a file and a folder that may not be read become dead letters", () =>
   withFolders(async (folder, temporary) => {
-    // Root may read everything, so then somebody else has to run it.
-    const user = process.getuid?.() === 0 ? 65_534 : undefined;
+    // Root may read everything unless that right is taken away.
+    const bound = process.getuid?.() === 0;
     mkdirSync(`${folder}/closed`);
     writeFileSync(`${folder}/closed/inner`, "");
     for (const name of ["readable", "secret"]) writeFileSync(`${folder}/${name}`, name);
     mkdirSync(temporary);
-    for (const path of [folder, temporary, `${folder}/../`]) {
-      if (user !== undefined) chownSync(path, user, user);
-    }
     chmodSync(`${folder}/secret`, 0o000);
     chmodSync(`${folder}/closed`, 0o000);
-    const result = await runDemo({ args: [folder, "--out", `${folder}/SUMS`], temporary, user });
+    const result = await runDemo({ args: [folder, "--out", `${folder}/SUMS`], temporary, bound });
     chmodSync(`${folder}/closed`, 0o700);
 
     assert.equal(result.code, 0, result.stdout + result.stderr);
