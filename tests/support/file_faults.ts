@@ -40,7 +40,7 @@ export interface Fault {
 
 /** File operations that can be told to fail. */
 export interface FaultyOperations {
-  readonly operations: FileOperations;
+  readonly operations: { -readonly [Name in OperationName]: FileOperations[Name] };
   /** Plans a failure; the one before is forgotten. */
   arm(fault: Fault): void;
   /** Forgets the planned failure. */
@@ -105,7 +105,7 @@ export function faultyOperations(inner: FileOperations = unflushedOperations()):
     };
   }
   return {
-    operations: operations as unknown as FileOperations,
+    operations: operations as unknown as FaultyOperations["operations"],
     arm(planned) {
       fault = planned;
       remaining = planned.nth;

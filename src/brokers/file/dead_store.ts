@@ -15,7 +15,15 @@ import { isPriority, Priority } from "../../core/priority.ts";
 import type { DeadLetter } from "../../core/values.ts";
 import { isLinkRefusal, writeFlushed } from "./committer.ts";
 import { type DeadName, isId, type NonceSource, parseDead, renderDead } from "./names.ts";
-import { attempt, type FileOperations, flushEntries, forEachParallel, systemCode, tidyUp } from "./operations.ts";
+import {
+  atPath,
+  attempt,
+  type FileOperations,
+  flushEntries,
+  forEachParallel,
+  systemCode,
+  tidyUp,
+} from "./operations.ts";
 import { encodeHeaders, encodeWithFooter, readRecord, splitFooter, type StoredRecord } from "./records.ts";
 
 const shortestPrefix = 6;
@@ -198,6 +206,8 @@ export class DeadStore {
       // A name may say anything; memory is set aside only for what there is.
       if (kind !== "file" || size < entry.offset + entry.length) return undefined;
       return decodeLetter(entry, await this.#operations.read(descriptor, entry.offset, entry.length));
+    } catch (error) {
+      throw atPath(error, entry.path);
     } finally {
       this.#operations.close(descriptor);
     }

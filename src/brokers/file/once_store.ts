@@ -13,7 +13,7 @@
 
 import { isLinkRefusal, writeFlushed } from "./committer.ts";
 import { isEntryName, type NonceSource, parseEntry } from "./names.ts";
-import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { atPath, attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
 import { splitFooter } from "./records.ts";
 
 /** How many other reservations each new one looks at. */
@@ -200,6 +200,8 @@ export class OnceStore {
       const { size } = this.#operations.statusOf(descriptor);
       const reach = Math.min(size, footerReach);
       return checkFooter(splitFooter(await this.#operations.read(descriptor, size - reach, reach))?.footer);
+    } catch (error) {
+      throw atPath(error, path);
     } finally {
       this.#operations.close(descriptor);
     }
