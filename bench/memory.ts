@@ -19,7 +19,7 @@ import { type Figure, median, ratio } from "./figures.ts";
 const policy: Policy = { visibilityTimeout: 600_000, maxDeliveries: 5 };
 const payload = new Uint8Array(64).fill(120);
 const rounds = 7;
-const drained = 500_000;
+const drained = 1_000_000;
 
 /** Elapsed ms of a run. */
 async function timed(run: () => Promise<void>): Promise<number> {

@@ -21,8 +21,8 @@ export interface Death extends RecordedFailure {
  */
 export class Entry implements Indexed<Entry>, StoredPayload {
   readonly id: string;
-  /** Its number among the ids that this broker minted in order; 0 for a message that came back or came from elsewhere. */
-  serial: number;
+  /** Its number among the ids that this broker minted in order; 0 for a message that came from elsewhere. */
+  readonly serial: number;
   /** In ms. */
   readonly enqueuedAt: number;
   readonly headers: MessageHeaders;

@@ -20,7 +20,8 @@ const placeStart = nonceLength + numberLength + 4;
 /** How many leases share a prefix, and how many tails a draw of randomness. */
 const blockSize = 1024;
 
-const pairs: readonly string[] = Array.from({ length: 1024 }, (_, n) => alphabet[n >>> 5]! + alphabet[n & 31]!);
+const digits: readonly string[] = [...alphabet];
+const pairs: readonly string[] = digits.flatMap((first) => digits.map((second) => first + second));
 const digitValues: Int8Array = new Int8Array(128).fill(-1);
 for (let value = 0; value < alphabet.length; value++) digitValues[alphabet.charCodeAt(value)] = value;
 

@@ -180,7 +180,6 @@ export class MemoryStore {
   /** Queues a dead letter's message again, visible at once and with its whole attempt budget. */
   replay(dead: Entry, now: number): void {
     this.dead.take(dead);
-    dead.serial = 0;
     dead.deliveries = 0;
     dead.visibleAt = now;
     this.#addForeign(dead, now);

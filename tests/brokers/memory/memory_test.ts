@@ -1,7 +1,7 @@
 // Not conformance cases: what only a broker in memory promises, or only it can be asked.
 
 import assert from "node:assert/strict";
-import { isQueueError, type Policy, type Receipt } from "../../../src/core/mod.ts";
+import { isQueueError, type Policy, QueueError, type Receipt } from "../../../src/core/mod.ts";
 import { newMemory } from "../../../src/brokers/memory/mod.ts";
 import { ManualClock } from "../../../src/testing/mod.ts";
 import { test } from "../../support/test.ts";
@@ -180,6 +180,18 @@ test("a retention sweep deletes 100 dead letters a call and goes on in the next"
     counts.push((await jobs.stats()).dead);
   }
   assert.deepEqual(counts, [150, 50, 0, 0]);
+});
+
+test("the code of the last failure joins the trail of a message that expires", async () => {
+  const clock = new ManualClock();
+  const jobs = newMemory({ policy: { ...policy, maxAge: 1_000 }, clock });
+  await jobs.publishMany([bytes("failed"), bytes("fresh")]);
+  const [failed] = await jobs.receive(1);
+  await jobs.nack(failed!.lease.receipt, new QueueError("TASK_TIMEOUT"));
+  clock.set(clock.now() + 1_000);
+  assert.deepEqual(await jobs.receive(2), []);
+  const dead = await jobs.deadLetters({ max: 2 });
+  assert.deepEqual(dead.map(({ trail, deliveries }) => [trail, deliveries]), [[[262_660], 1], [undefined, 0]]);
 });
 
 test("a retention sweep is not put off by a clock that steps back", async () => {
