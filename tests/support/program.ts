@@ -33,3 +33,16 @@ export function runRuntime(args: readonly string[], cwd: string = process.cwd())
 export function runFile(path: string, args: readonly string[] = [], cwd?: string): Promise<ProgramEnd> {
   return runRuntime([...(onDeno ? ["run", "-A", "--no-check"] : []), path, ...args], cwd);
 }
+
+/** Root's right to pass over permissions. */
+const override = "-dac_override,-dac_read_search";
+
+/**
+ * What goes before a command so that permissions bind it though root runs it. It stays root: another user could not run a
+ * runtime or read a checkout that lies in root's home.
+ */
+export const boundByPermissions: readonly string[] = [
+  "setpriv",
+  `--bounding-set=${override}`,
+  `--inh-caps=${override}`,
+];

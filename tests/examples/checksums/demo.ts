@@ -9,6 +9,7 @@ import { mkdirSync } from "node:fs";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { boundByPermissions } from "../../support/program.ts";
 
 /** How a run of the demo is made. */
 export interface DemoOptions {
@@ -31,13 +32,10 @@ export interface DemoResult {
 
 const main = fileURLToPath(new URL("../../../examples/checksums/main.ts", import.meta.url));
 
-/** Root's right to pass over permissions. Another user could not run what lies in root's home, runtimes for instance. */
-const override = "-dac_override,-dac_read_search";
-
 /** The command that runs it, with the command that takes rights away before it. */
 function commandOf({ args, bound }: DemoOptions): [command: string, args: string[]] {
   const run = [process.execPath, ...("Deno" in globalThis ? ["run", "-A"] : []), main, ...args];
-  if (bound) run.unshift("setpriv", `--bounding-set=${override}`, `--inh-caps=${override}`);
+  if (bound) run.unshift(...boundByPermissions);
   return [run[0]!, run.slice(1)];
 }
 
