@@ -55,7 +55,7 @@ export class IdIndex<T extends Indexed<T>> {
     this.#size++;
   }
 
-  /** Adds an item whose id is known to be greater than any in the index; compares nothing. */
+  /** Adds an item whose id is known to be greater than any added since the last `clear`; compares nothing. */
   append(item: T): void {
     let chunk = this.#chunks.at(-1);
     if (chunk === undefined || chunk.items.length >= chunkSize) {

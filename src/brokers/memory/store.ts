@@ -80,9 +80,7 @@ export class MemoryStore {
     const serial = ++this.#minted;
     const entry = new Entry(id, serial, now, payload.byteLength, headers, priority, visibleAt, 0);
     this.slabs.store(entry, payload);
-    if (this.live.size === 0) this.#hasForeignIds = false;
-    if (this.#hasForeignIds) this.live.add(entry);
-    else this.live.append(entry);
+    this.#addFresh(entry);
     this.#wait(entry, visibleAt, now);
     return entry;
   }
@@ -233,6 +231,15 @@ export class MemoryStore {
     this.dead.clear();
     this.slabs.clear();
     this.onceKeys.clear();
+  }
+
+  #addFresh(entry: Entry): void {
+    if (!this.#hasForeignIds) return this.live.append(entry);
+    if (this.live.size > 0) return this.live.add(entry);
+    // The last foreign id is gone, and with it what the index remembers of it.
+    this.#hasForeignIds = false;
+    this.live.clear();
+    this.live.append(entry);
   }
 
   #addForeign(entry: Entry, now: number): void {

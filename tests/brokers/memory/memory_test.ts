@@ -240,6 +240,17 @@ test("a listener of the wake may use the broker at once", async () => {
   assert.equal((await received[0])!.length, 3);
 });
 
+test("messages() keeps its order after messages of a later instant came from elsewhere and went", async () => {
+  const jobs = newMemory({ policy });
+  const message = { id: "", enqueuedAt: new Date(Date.UTC(2100, 0, 1)), payload: bytes("copied"), headers: {} };
+  for (let copy = 0; copy < 10; copy++) {
+    await jobs.putMessage({ message, visibleAt: new Date(0), deliveries: 0, leased: false, priority: 0 });
+  }
+  await jobs.ackMany((await jobs.receive(10)).map(({ lease }) => lease.receipt));
+  const ids = (await jobs.publishMany(Array.from({ length: 5 }, () => bytes("new")))).map(({ id }) => id);
+  assert.deepEqual((await jobs.messages({ after: ids[2], max: 10 })).map(({ message }) => message.id), ids.slice(3));
+});
+
 test("allMessages() goes on where it is while the queue changes, and each message is whole", async () => {
   const jobs = newMemory({ policy });
   await jobs.publishMany(Array.from({ length: 6 }, (_, at) => bytes(`number ${at}`)));
