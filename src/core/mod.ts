@@ -20,6 +20,7 @@ export * from "./publication.ts";
 export * from "./reasons.ts";
 export * from "./records.ts";
 export * from "./retry.ts";
+export * from "./sources.ts";
 export * from "./values.ts";
 export * from "./wake.ts";
 export * from "./wrap.ts";

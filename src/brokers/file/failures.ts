@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isQueueError, QueueError } from "../../core/error.ts";
+import { isError, isQueueError, QueueError } from "../../core/error.ts";
 import { systemCode } from "./operations.ts";
 
 /** A refusal after which nobody can say whether the message was published: it stands, but may not be on the device. */
@@ -25,14 +25,15 @@ export class UnknownOutcome extends Error {
 export function describeFileError(error: unknown, operation: string, partial?: unknown): unknown {
   const unknown = error instanceof UnknownOutcome;
   const refusal = unknown ? error.cause : error;
-  const code = systemCode(refusal);
-  if (isQueueError(refusal) || !/^E[A-Z0-9]+$/.test(code)) return refusal;
+  const code = refusalCode(refusal);
+  if (isQueueError(refusal) || code === undefined) return refusal;
   const { path, syscall } = refusal as { path?: unknown; syscall?: unknown };
   const where = typeof path === "string" ? ` at ${JSON.stringify(path)}` : "";
+  const advice = code === "NotCapable" ? ", grant --allow-read and --allow-write for the queue's directory" : "";
   const doubt = unknown ? "; whether the message was published is unknown" : "";
   return new QueueError(
     "QUEUE_BACKEND_FAILED",
-    `Cannot ${operation}: the file system answered ${code}${where}${doubt}`,
+    `Cannot ${operation}: the file system answered ${code}${where}${advice}${doubt}`,
     {
       fields: {
         operation,
@@ -45,4 +46,11 @@ export function describeFileError(error: unknown, operation: string, partial?: u
       ...(partial === undefined ? {} : { partial }),
     },
   );
+}
+
+/** The system's code of a refusal, or the name of Deno's own; `undefined` for any other error. */
+function refusalCode(error: unknown): string | undefined {
+  if (isError(error) && error.name === "NotCapable") return error.name;
+  const code = systemCode(error);
+  return /^E[A-Z0-9]+$/.test(code) ? code : undefined;
 }

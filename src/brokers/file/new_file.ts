@@ -5,8 +5,9 @@
  */
 
 import type { BrokerEvent } from "../../core/capabilities/wake.ts";
-import { systemClock, type TimeSource } from "../../core/clock.ts";
-import { type Policy, resolvePolicy } from "../../core/policy.ts";
+import type { TimeSource } from "../../core/clock.ts";
+import { type NormalizedPolicy, type Policy, resolvePolicy } from "../../core/policy.ts";
+import { resolveSources, type Sources } from "../../core/sources.ts";
 import { describeFileError } from "./failures.ts";
 import { DirectoryBroker, type FileBroker } from "./file_broker.ts";
 import { currentPlatform, nodeOperations } from "./node_operations.ts";
@@ -72,18 +73,17 @@ let platformOperations: FileOperations | undefined;
  * ```
  */
 export async function newFile(config: FileConfig): Promise<FileBroker> {
-  resolvePolicy(config?.policy);
+  checkSettings(config);
   platformOperations ??= nodeOperations(currentPlatform());
   return await openFile(config, platformOperations);
 }
 
 /** As `newFile`, over any file operations. */
 export async function openFile(config: FileConfig, operations: FileOperations): Promise<FileBroker> {
-  const policy = resolvePolicy(config?.policy);
+  const { policy, clock, random } = checkSettings(config);
   try {
     const { path: root, made } = prepareRoot(operations, config.dir);
     await QueueDirectory.prepare(operations, root, made);
-    const clock = config.clock ?? systemClock;
     const directory = hold(operations, root);
     const unlisten = directory.listen(config.onEvent);
     const onClosed = () => {
@@ -96,10 +96,15 @@ export async function openFile(config: FileConfig, operations: FileOperations): 
       onClosed();
       throw error;
     }
-    return new DirectoryBroker({ directory, policy, clock, random: config.random ?? Math.random, onClosed });
+    return new DirectoryBroker({ directory, policy, clock, random, onClosed });
   } catch (error) {
     throw describeFileError(error, "open the queue directory");
   }
+}
+
+/** Everything that is refused before the disk is touched. */
+function checkSettings(config: FileConfig): Sources & { readonly policy: NormalizedPolicy } {
+  return { policy: resolvePolicy(config?.policy), ...resolveSources(config) };
 }
 
 function hold(operations: FileOperations, root: string): QueueDirectory {

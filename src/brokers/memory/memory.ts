@@ -42,8 +42,8 @@ import {
   resolveOnce,
   resolvePolicy,
   resolvePublication,
+  resolveSources,
   type Stats,
-  systemClock,
   type TimeSource,
   type Wake,
   WakeSource,
@@ -102,9 +102,7 @@ export interface MemoryBroker extends CompleteBroker, AckPublisher {}
  */
 export function newMemory(config: MemoryConfig): MemoryBroker {
   const policy = resolvePolicy(config?.policy);
-  const { clock = systemClock, random = () => Math.random() } = config;
-  if (typeof clock?.now !== "function") refuseArgument("clock", typeof clock, "an object with now()");
-  if (typeof random !== "function") refuseArgument("random", typeof random, "a function");
+  const { clock, random } = resolveSources(config);
   return new Memory(policy, clock, random);
 }
 

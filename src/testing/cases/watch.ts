@@ -29,12 +29,12 @@ export const watchCases: readonly CaseDefinition[] = [
     title: "several may be held, and letting one go leaves the others",
     needs: ["Watcher", "Waker"],
     async run({ broker }) {
-      await using _first = broker.watch();
-      const second = broker.watch();
+      const [first, second] = [broker.watch(), broker.watch()];
       await second[Symbol.asyncDispose]();
       const { signal } = broker.wake();
       await broker.publish(bytes("work"));
       equal(signal.aborted, true, "Whether the signal has fired");
+      await first[Symbol.asyncDispose]();
     },
   },
   {
@@ -55,13 +55,14 @@ export const watchCases: readonly CaseDefinition[] = [
     title: "a listener that throws disturbs nothing",
     needs: ["Watcher"],
     async run({ broker }) {
-      await using _watch = broker.watch({
+      const watch = broker.watch({
         onEvent: () => {
           throw new Error("The listener failed");
         },
       });
       await broker.publish(bytes("work"));
       equal(payloadText(await receiveOne(broker)), "work", "What is receivable");
+      await watch[Symbol.asyncDispose]();
     },
   },
 ];

@@ -38,6 +38,7 @@ if (onDeno) {
     ];
     for (const { code, output } of refusals) {
       assert.equal(code, 1, output);
+      assert.match(output, /QUEUE_BACKEND_FAILED|Cannot open the queue directory: the file system answered NotCapable/);
       assert.match(output, /NotCapable: Requires (?:read|write) access to /);
     }
   });
