@@ -37,21 +37,20 @@ export function findBun(deno: string): Finding {
   return { found: false, why: 'no "bun" on PATH and none in node_modules; install Bun, or run "npm install" here' };
 }
 
-/** Whether a version, such as "v24.1.0", strips types by itself: from 22.18, 23.6 and 24.0. */
-export function runsTypeScript(version: string): boolean {
-  const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number);
-  return major >= 24 || (major === 23 && minor >= 6) || (major === 22 && minor >= 18);
+/** Whether a version, such as "v24.1.0", runs the tests: it strips types by itself and knows `using` declarations. */
+export function runsTests(version: string): boolean {
+  return Number(/^v?(\d+)\./.exec(version)?.[1] ?? 0) >= 24;
 }
 
 /** Node on PATH if it is new enough, else the one that `QUEUE_TEST_NODE` names. */
 export function findNode(): Finding {
   for (const binary of [process.env.QUEUE_TEST_NODE, "node"]) {
-    if (binary && runsTypeScript(versionOf(binary))) return { found: true, path: binary };
+    if (binary && runsTests(versionOf(binary))) return { found: true, path: binary };
   }
   const present = versionOf("node");
   return {
     found: false,
-    why: `it needs 22.18 or later, ${present === "" ? "and none is on PATH" : `and PATH has ${present}`}; ` +
+    why: `the tests need 24 or later, ${present === "" ? "and none is on PATH" : `and PATH has ${present}`}; ` +
       "set QUEUE_TEST_NODE to the path of a newer one",
   };
 }
