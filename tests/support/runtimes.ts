@@ -1,0 +1,42 @@
+/**
+ * The runtimes that a test can start processes of.
+ *
+ * @module
+ */
+
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+
+/** How to run a TypeScript file. */
+export interface Runtime {
+  readonly name: string;
+  readonly command: string;
+  /** What stands before the file. */
+  readonly args: readonly string[];
+}
+
+const denoArgs = ["run", "-A", "--no-check"];
+
+function runs(command: string): boolean {
+  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** The runtime that runs this test. */
+export function currentRuntime(): Runtime {
+  const onDeno = "Deno" in globalThis;
+  const name = onDeno ? "Deno" : "Bun" in globalThis ? "Bun" : "Node";
+  return { name, command: process.execPath, args: onDeno ? denoArgs : [] };
+}
+
+/** This runtime, and Deno and Bun as far as they can be found. */
+export function findRuntimes(): Runtime[] {
+  const runtimes = [currentRuntime()];
+  const candidates: readonly Runtime[] = [
+    ...["deno", "node_modules/.bin/deno"].map((command) => ({ name: "Deno", command, args: denoArgs })),
+    ...["bun", "node_modules/bun/bin/bun.exe"].map((command) => ({ name: "Bun", command, args: [] })),
+  ];
+  for (const candidate of candidates) {
+    if (!runtimes.some(({ name }) => name === candidate.name) && runs(candidate.command)) runtimes.push(candidate);
+  }
+  return runtimes;
+}
