@@ -91,7 +91,8 @@ export async function openFile(config: FileConfig, operations: FileOperations): 
       release(operations, root);
     };
     try {
-      await directory.recover(clock.now());
+      // A first look belongs to the opening, so that the first message does not wait for it.
+      await directory.look(clock.now());
     } catch (error) {
       onClosed();
       throw error;

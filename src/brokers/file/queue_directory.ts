@@ -187,18 +187,19 @@ export class QueueDirectory {
     const started = this.operations.uptime();
     const pause = Math.max(refreshInterval, this.#refreshCost * refreshShare);
     if (!force && started - this.#lastRefresh < pause) return false;
-    this.ready.index.refresh(started);
-    this.delayed.index.refresh(started);
-    this.leases.refresh();
-    await this.#recover(started, now);
+    await this.look(now);
     this.#lastRefresh = this.operations.uptime();
     this.#refreshCost = this.#lastRefresh - started;
     return true;
   }
 
-  /** Finishes what dead processes left; a process that opens the queue does so before it works. */
-  async recover(now: number): Promise<void> {
-    await this.#recover(this.operations.uptime(), now);
+  /** Looks for what other processes did. */
+  async look(now: number): Promise<void> {
+    const started = this.operations.uptime();
+    this.ready.index.refresh(started);
+    this.delayed.index.refresh(started);
+    this.leases.refresh();
+    await this.#recover(started, now);
   }
 
   /** Moves a file to the waiting entries under a fresh name; `false` when it was gone. Nothing is flushed. */
