@@ -161,7 +161,10 @@ export class LeaseIndex {
   /** A bound below every deadline known, in ms; `undefined` when nothing is known to be leased. */
   firstDeadline(): number | undefined {
     let first = Infinity;
-    for (const { earliest } of this.#known.values()) first = Math.min(first, earliest);
+    for (const { earliest } of this.#known.values()) {
+      // The shared bucket before it was listed: of that nothing is known.
+      if (earliest > 0) first = Math.min(first, earliest);
+    }
     return first === Infinity ? undefined : first;
   }
 
