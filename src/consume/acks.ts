@@ -6,7 +6,7 @@
 
 import { type Acker, isAcker } from "../core/capabilities/ack.ts";
 import { isQueueError, QueueError } from "../core/error.ts";
-import { AckOutcome } from "../core/values.ts";
+import { AckOutcome, type Receipt } from "../core/values.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Session } from "./session.ts";
 import { isHeld, isLostLease, retries, tellLost } from "./settlement.ts";
@@ -88,7 +88,8 @@ export class Acks {
       const attempts = this.#pending;
       this.#pending = [];
       this.#underWay = attempts;
-      const receipts = attempts.map((attempt) => attempt.lease.receipt);
+      const receipts = new Array<Receipt>(attempts.length);
+      for (let index = 0; index < attempts.length; index++) receipts[index] = attempts[index]!.lease.receipt;
       try {
         const outcomes = await acker.ackMany(receipts, this.#session.calls);
         this.#patience.afterSuccess();

@@ -16,34 +16,37 @@ export interface LeaseRenewer {
   extend(attempt: Attempt, by: number): Promise<Lease>;
 }
 
-/** A delivery from receipt to settlement; handlers see it as their context. */
+/**
+ * A delivery from receipt to settlement; handlers see it as their context. There is one a message, so its fields are only
+ * declared: defining each before the constructor sets it costs more than all the rest.
+ */
 export class Attempt implements HandlerContext {
-  readonly delivery: Delivery;
-  lease: Lease;
+  declare readonly delivery: Delivery;
+  declare lease: Lease;
   /** When it was received, on the consumer's clock. */
-  readonly receivedAt: number;
+  declare readonly receivedAt: number;
   /** The lease's length when it was received, in ms; 0 or less when the clocks disagree so much that it tells nothing. */
-  readonly leaseLength: number;
+  declare readonly leaseLength: number;
   /** When its handler must end, on the consumer's clock: the lease's end less the margin. */
-  endsAt: number;
+  declare endsAt: number;
   /** When its lease is to be renewed, on the consumer's clock. */
-  renewsAt: number;
+  declare renewsAt: number;
   /** Settles when the renewal that is under way does; never rejects. */
-  renewal: Promise<void> | undefined = undefined;
+  declare renewal: Promise<void> | undefined;
   /** Renewals that failed in a row. */
-  renewalFailures = 0;
+  declare renewalFailures: number;
   /** Whether the handler took the lease over. */
-  takenOver = false;
+  declare takenOver: boolean;
   /** Whether the handler has ended. */
-  over = false;
+  declare over: boolean;
   /** Whether this process had handled the message before, so that only its acknowledgement is sent. */
-  handledBefore = false;
+  declare handledBefore: boolean;
   /** Whether the lease is known to be lost, and was reported so. */
-  lost = false;
+  declare lost: boolean;
   /** Why the handler was told to end; `undefined` while it was not. */
-  cut: Cut | undefined = undefined;
+  declare cut: Cut | undefined;
   /** What its signal aborted with, or would have. */
-  cutReason: unknown = undefined;
+  declare cutReason: unknown;
   readonly #renewer: LeaseRenewer;
   #controller: AbortController | undefined = undefined;
 
@@ -57,6 +60,14 @@ export class Attempt implements HandlerContext {
     this.endsAt = length > 0 ? now + length - leaseMargin(length, settleTimeout) : Infinity;
     this.renewsAt = renews && length > 0 ? now + length / 3 : Infinity;
     this.#renewer = renewer;
+    this.renewal = undefined;
+    this.renewalFailures = 0;
+    this.takenOver = false;
+    this.over = false;
+    this.handledBefore = false;
+    this.lost = false;
+    this.cut = undefined;
+    this.cutReason = undefined;
   }
 
   get signal(): AbortSignal {

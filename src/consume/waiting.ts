@@ -11,13 +11,15 @@ import type { Attempt } from "./attempt.ts";
  * ahead.
  */
 export class Waiting {
-  #attempts: Attempt[] = [];
+  /** From `#head` to `#tail`; the array stays as long as it once was, so that nothing grows anew with every batch. */
+  readonly #attempts: (Attempt | undefined)[] = [];
   #head = 0;
+  #tail = 0;
   #batched = 0;
 
   /** How many wait. */
   get length(): number {
-    return this.#attempts.length - this.#head;
+    return this.#tail - this.#head;
   }
 
   /** How many of them were leased ahead. */
@@ -27,7 +29,7 @@ export class Waiting {
 
   /** Adds one at the end, as leased ahead. */
   push(attempt: Attempt): void {
-    this.#attempts.push(attempt);
+    this.#attempts[this.#tail++] = attempt;
   }
 
   /** Says that the first `count` of those leased ahead belong to workers' batches. */
@@ -37,31 +39,27 @@ export class Waiting {
 
   /** Takes the next one; a worker that comes to what was leased ahead makes a batch of it. */
   take(batchSize: number): Attempt | undefined {
-    if (this.#head === this.#attempts.length) return undefined;
+    if (this.#head === this.#tail) return undefined;
     if (this.#batched === 0) this.assign(batchSize);
     this.#batched--;
-    const attempt = this.#attempts[this.#head++]!;
-    if (this.#head === this.#attempts.length) {
-      this.#attempts = [];
-      this.#head = 0;
-    } else if (this.#head > 4_096) {
-      this.#attempts.splice(0, this.#head);
-      this.#head = 0;
-    }
+    const attempt = this.#attempts[this.#head]!;
+    this.#attempts[this.#head++] = undefined;
+    if (this.#head === this.#tail) this.#head = this.#tail = 0;
+    else if (this.#head > 4_096) this.#moveToFront();
     return attempt;
   }
 
   /** Visits all in order, telling which were leased ahead. */
   forEach(visit: (attempt: Attempt, ahead: boolean) => void): void {
     const firstAhead = this.#head + this.#batched;
-    for (let index = this.#head; index < this.#attempts.length; index++) {
+    for (let index = this.#head; index < this.#tail; index++) {
       visit(this.#attempts[index]!, index >= firstAhead);
     }
   }
 
   /** Takes out those that were leased ahead and match. */
   removeAhead(matches: (attempt: Attempt) => boolean): Attempt[] {
-    return this.#remove(this.#head + this.#batched, this.#attempts.length, matches);
+    return this.#remove(this.#head + this.#batched, this.#tail, matches);
   }
 
   /** Takes out those of workers' batches that match. */
@@ -71,11 +69,24 @@ export class Waiting {
     return removed;
   }
 
+  #moveToFront(): void {
+    this.#attempts.copyWithin(0, this.#head, this.#tail);
+    this.#attempts.fill(undefined, this.length, this.#tail);
+    this.#tail -= this.#head;
+    this.#head = 0;
+  }
+
   #remove(from: number, to: number, matches: (attempt: Attempt) => boolean): Attempt[] {
     const removed: Attempt[] = [];
-    const kept: Attempt[] = [];
-    for (const attempt of this.#attempts.slice(from, to)) (matches(attempt) ? removed : kept).push(attempt);
-    if (removed.length > 0) this.#attempts.splice(from, to - from, ...kept);
+    let kept = from;
+    for (let index = from; index < to; index++) {
+      const attempt = this.#attempts[index]!;
+      if (matches(attempt)) removed.push(attempt);
+      else this.#attempts[kept++] = attempt;
+    }
+    this.#attempts.copyWithin(kept, to, this.#tail);
+    this.#attempts.fill(undefined, this.#tail - removed.length, this.#tail);
+    this.#tail -= removed.length;
     return removed;
   }
 }

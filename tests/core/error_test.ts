@@ -40,6 +40,8 @@ test("reasons keep their published codes, each its own", () => {
   for (const [reason, [dotted, code]] of Object.entries(published)) {
     assert.deepEqual([reasons[reason as QueueReason].dotted, reasons[reason as QueueReason].code], [dotted, code]);
     assert.equal(reasonOfCode(code), reason);
+    const [layer, pack, serial] = dotted.split(".").slice(1).map(Number);
+    assert.equal(code, 65536 * layer! + 256 * pack! + serial!);
   }
   assert.equal(new Set(Object.values(reasons).map(({ code }) => code)).size, Object.keys(reasons).length);
   assert.equal(reasonOfCode(1), undefined);

@@ -18,26 +18,27 @@ export interface Death extends RecordedFailure {
 /**
  * One message through all its states: waiting, leased while it has a place among the leases, or dead while its failure is
  * its death. One object and few fields, its payload's whereabouts included: what a backlog weighs is felt in the rate.
+ * The fields are only declared: defining each before the constructor sets it costs more than all the rest.
  */
 export class Entry implements Indexed<Entry>, StoredPayload {
-  readonly id: string;
+  declare readonly id: string;
   /** Its number among the ids that this broker minted in order; 0 for a message that came from elsewhere. */
-  readonly serial: number;
+  declare readonly serial: number;
   /** In ms. */
-  readonly enqueuedAt: number;
-  readonly headers: MessageHeaders;
-  readonly priority: Priority;
+  declare readonly enqueuedAt: number;
+  declare readonly headers: MessageHeaders;
+  declare readonly priority: Priority;
   /** What it is ordered by while it waits, in ms. */
-  visibleAt: number;
-  deliveries: number;
-  slab: Slab | undefined;
-  offset: number;
-  readonly length: number;
+  declare visibleAt: number;
+  declare deliveries: number;
+  declare slab: Slab | undefined;
+  declare offset: number;
+  declare readonly length: number;
   /** What last went wrong; of a dead letter, how it died. */
-  failure: LastFailure | Death | undefined;
+  declare failure: LastFailure | Death | undefined;
   /** Where its lease is kept; -1 while it has none. A number, since a reference to a young object burdens the collector. */
-  leasePlace: number;
-  chunk: Chunk<Entry> | undefined;
+  declare leasePlace: number;
+  declare chunk: Chunk<Entry> | undefined;
 
   /** A message whose payload of `length` bytes is to be stored before it is used. */
   constructor(

@@ -20,8 +20,13 @@ const placeStart = nonceLength + numberLength + 4;
 /** How many leases share a prefix, and how many tails a draw of randomness. */
 const blockSize = 1024;
 
-const digits: readonly string[] = [...alphabet];
-const pairs: readonly string[] = digits.flatMap((first) => digits.map((second) => first + second));
+/** Every pair of digits by its value; made at first use, so that loading the module costs nothing. */
+const pairs: string[] = [];
+
+function makePairs(): void {
+  for (const first of alphabet) for (const second of alphabet) pairs.push(first + second);
+}
+
 const digitValues: Int8Array = new Int8Array(128).fill(-1);
 for (let value = 0; value < alphabet.length; value++) digitValues[alphabet.charCodeAt(value)] = value;
 
@@ -43,6 +48,7 @@ export class ReceiptMint {
 
   /** A tail for a place, a whole number below 2^30. */
   tailOf(place: number): string {
+    if (pairs.length === 0) makePairs();
     const random = pairs[this.#draw() & 1023]! + pairs[this.#draw() & 1023];
     if (place < 1024) return random + pairs[place];
     if (place < 1024 ** 2) return random + pairs[place >>> 10] + pairs[place & 1023];
