@@ -288,6 +288,7 @@ export class DirectoryBroker implements CompleteBroker {
   purge(options?: CallOptions): Promise<PurgeResult> {
     return this.#call("purge", options, async () => {
       const result = await this.#listing.purge(options?.signal);
+      this.#directory.forgetEntries();
       this.#directory.announce();
       return result;
     });

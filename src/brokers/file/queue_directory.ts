@@ -172,6 +172,13 @@ export class QueueDirectory {
     taken.index.addEntry(taken.bucket, taken.name);
   }
 
+  /** Forgets the entries it knows: they were all removed, and looking for each would pass for a race with rivals. */
+  forgetEntries(): void {
+    this.ready.index.reset();
+    this.delayed.index.reset();
+    this.leases.reset();
+  }
+
   /** When something waiting or leased may become receivable by itself, in ms; `undefined` when nothing is known to. */
   nextDue(): number | undefined {
     const ready = this.ready.index.firstKey();
