@@ -8,8 +8,8 @@ import { type Acker, isAcker } from "../core/capabilities/ack.ts";
 import { isQueueError, QueueError } from "../core/error.ts";
 import { AckOutcome, type Receipt } from "../core/values.ts";
 import type { Attempt } from "./attempt.ts";
+import { isHeld, isLostLease, retries, tellLost } from "./refused_outcome.ts";
 import type { Session } from "./session.ts";
-import { isHeld, isLostLease, retries, tellLost } from "./settlement.ts";
 import { StoragePatience } from "./storage_patience.ts";
 
 /**
