@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Broker, CallOptions } from "../core/broker.ts";
+import type { Broker } from "../core/broker.ts";
+import type { CallOptions } from "../core/call.ts";
 import type { Clock } from "../core/clock.ts";
 import { hasCode, QueueError } from "../core/error.ts";
 import { Reporter, type StoppedEvent } from "./events.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallOptions } from "../core/broker.ts";
+import type { CallOptions } from "../core/call.ts";
 import {
   type DelayedNacker,
   isDelayedNacker,

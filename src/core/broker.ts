@@ -4,14 +4,9 @@
  * @module
  */
 
+import type { CallOptions } from "./call.ts";
 import type { PublishOptions } from "./capabilities/publish.ts";
 import type { Delivery, Message, NackResult, Receipt } from "./values.ts";
-
-/** What every call takes. */
-export interface CallOptions {
-  /** Aborts the call; it then rejects with the signal's own reason. */
-  readonly signal?: AbortSignal;
-}
 
 /**
  * A queue of messages. A message goes away at `ack`, never at `receive`, so work is delivered at least once: a consumer

@@ -5,6 +5,7 @@
  */
 
 export * from "./broker.ts";
+export * from "./call.ts";
 export * from "./capabilities/mod.ts";
 export * from "./clock.ts";
 export * from "./error.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallOptions } from "../../core/broker.ts";
+import type { CallOptions } from "../../core/call.ts";
 import type { MaxOptions, PageOptions, PurgeDeadLettersOptions } from "../../core/capabilities/dead_letters.ts";
 import type { ListOptions } from "../../core/capabilities/inspect.ts";
 import type { ReleaseOptions } from "../../core/capabilities/lease.ts";

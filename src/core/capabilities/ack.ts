@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallOptions } from "../broker.ts";
+import type { CallOptions } from "../call.ts";
 import type { AckOutcome, Message, Receipt } from "../values.ts";
 import { hasMethods } from "./guard.ts";
 import type { PublishOptions } from "./publish.ts";

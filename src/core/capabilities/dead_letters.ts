@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallOptions } from "../broker.ts";
+import type { CallOptions } from "../call.ts";
 import type { DeadLetter } from "../values.ts";
 import { hasMethods } from "./guard.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallOptions } from "../broker.ts";
+import type { CallOptions } from "../call.ts";
 import type { LiveMessage, PurgeResult, Stats } from "../values.ts";
 import type { PageOptions } from "./dead_letters.ts";
 import { hasMethods } from "./guard.ts";
