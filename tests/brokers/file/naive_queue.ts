@@ -61,8 +61,8 @@ export class NaiveQueue {
     return true;
   }
 
-  /** What a receive hands out, in order, the rest of what it does done; the caller leases them. */
-  take(max: number, now: number): NaiveMessage[] {
+  /** Takes back the leases that lapsed. */
+  reclaim(now: number): void {
     for (const message of [...this.live]) {
       if (message.lease === undefined || message.lease.deadline > now) continue;
       message.lease = undefined;
@@ -72,21 +72,25 @@ export class NaiveQueue {
       }
       Object.assign(message, { visibleAt: now, ready: true, lastFailure: { reason: "LEASE_EXPIRED", code: 0 } });
     }
+  }
+
+  /** What is visible, in the order of delivery. */
+  due(now: number): NaiveMessage[] {
     const waiting = this.live.filter((message) => {
       return message.lease === undefined && (message.ready || message.visibleAt <= now);
     });
-    waiting.sort((a, b) =>
+    return waiting.sort((a, b) =>
       b.priority - a.priority || a.visibleAt - b.visibleAt || Math.sign(a.deliveries) - Math.sign(b.deliveries) ||
       byId(a, b)
     );
-    const taken: NaiveMessage[] = [];
-    for (const message of waiting) {
-      if (taken.length === max) break;
-      const expired = this.policy.maxAge > 0 && now - message.enqueuedAt >= this.policy.maxAge;
-      if (expired) this.#bury(message, "MESSAGE_EXPIRED", 136971, now);
-      else taken.push(message);
-    }
-    return taken;
+  }
+
+  isExpired(message: NaiveMessage, now: number): boolean {
+    return this.policy.maxAge > 0 && now - message.enqueuedAt >= this.policy.maxAge;
+  }
+
+  expire(message: NaiveMessage, now: number): void {
+    this.#bury(message, "MESSAGE_EXPIRED", 136971, now);
   }
 
   lease(id: string, receipt: string, now: number): NaiveMessage {
