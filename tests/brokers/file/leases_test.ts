@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import fs from "node:fs";
-import { sharedLeaseBucket } from "../../../src/brokers/file/lease_index.ts";
+import { LeaseIndex, sharedLeaseBucket } from "../../../src/brokers/file/lease_index.ts";
+import { NonceSource, renderEntry } from "../../../src/brokers/file/names.ts";
 import type { FileOperations } from "../../../src/brokers/file/operations.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
 import { unflushedOperations } from "../../support/file_faults.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
-import { entriesOf, foldersOf } from "./on_disk.ts";
+import { foldersOf } from "./on_disk.ts";
 import { bytes, openQueue, textsOf, withMonotonicClock } from "./queue.ts";
 
 /** Lets the buckets that receives asked for be made. */
@@ -14,49 +14,73 @@ async function letBucketsBeMade(operations: FileOperations): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await operations.pause();
 }
 
-test("a lease made while lapsed ones are reclaimed beside it is not overlooked", async () => {
-  using directory = temporaryDirectory();
-  const clock = new ManualClock();
-  const inner = unflushedOperations();
-  let interfere: (() => Promise<unknown>) | undefined;
-  let interference: Promise<unknown> | undefined;
-  const operations: FileOperations = {
-    ...inner,
-    // The flush of a new bucket for what is reclaimed: here others get their turn.
-    async flush() {
-      if (interfere !== undefined) {
-        const act = interfere;
-        interfere = undefined;
-        interference = act();
-        await interference;
-      }
-    },
+/** An index over a directory of its own with one bucket, and a way to put leases into that. */
+async function makeIndex(directory: string) {
+  const operations = unflushedOperations();
+  operations.makeDirectory(`${directory}/${sharedLeaseBucket}`);
+  const nonces = new NonceSource();
+  const index = new LeaseIndex({ operations, directory, nonces, bucketSize: 10, mayEnter: () => true });
+  index.bucketFor(20_000);
+  await index.idle();
+  const bucket = index.bucketFor(20_000);
+  const put = (instant: number) => {
+    const entry = renderEntry({
+      instant,
+      state: "l",
+      id: "01JGFJJZ00ABCDEFGHJKMNPQRS",
+      enqueuedAt: 1,
+      deliveries: 1,
+      priority: 0,
+      failure: "n",
+      segment: "0123456789",
+      offset: 0,
+      length: 38,
+      nonce: nonces.next(),
+    });
+    operations.close(operations.create(`${bucket.path}/${entry}`));
+    index.hold(bucket, instant);
   };
-  const policy = { visibilityTimeout: 500, maxDeliveries: 9 };
-  await using jobs = await openQueue(directory.path, { clock, operations, policy });
-  await using other = await openQueue(directory.path, { clock, operations, policy });
-  await jobs.publish(bytes("first"), { priority: 1 });
-  await jobs.receive(1);
-  await letBucketsBeMade(operations);
-  await jobs.publishMany(["second", "third"].map(bytes));
-  assert.deepEqual(textsOf(await jobs.receive(1)), ["second"]);
-  fs.rmSync(`${directory.path}/ready/${foldersOf(directory.path, "ready").at(-1)}`, { recursive: true });
-  await jobs.publish(bytes("fourth"));
-  clock.set(clock.now() + 500);
-  // While the lapsed lease is moved to a new bucket, another receive takes a lease into the bucket that is being read.
-  for (const folder of foldersOf(directory.path, "ready")) {
-    if (folder.startsWith("1-")) fs.rmSync(`${directory.path}/ready/${folder}`, { recursive: true });
+  const take = (name: string) => operations.unlink(`${bucket.path}/${name}`);
+  return { index, put, take };
+}
+
+test("a lease made while lapsed ones of its bucket are given out is not overlooked", async () => {
+  using directory = temporaryDirectory();
+  const { index, put, take } = await makeIndex(directory.path);
+  put(20_000);
+  put(20_001);
+  put(27_000);
+  const given: number[] = [];
+  for (const { name } of index.lapsed(21_000, 100)) {
+    given.push(Number(name.slice(0, 13)));
+    take(name);
+    // Another receive of this process gets its turn, and leases for less than what is left.
+    if (given.length === 1) put(25_000);
   }
-  interfere = () => other.receive(1);
-  await jobs.receive(3);
-  await interference;
-  const held = entriesOf(directory.path, "leased");
-  assert.ok(held.length >= 2);
-  const { scheduled, in: wait } = jobs.wake();
-  assert.ok(scheduled);
-  assert.ok(wait <= 500, `it knows when the first lease ends: ${wait}`);
-  clock.set(clock.now() + 500);
-  assert.equal((await jobs.receive(9)).length, held.length);
+  assert.deepEqual(given.sort(), [20_000, 20_001]);
+  assert.equal(index.firstDeadline(), 25_000);
+  assert.deepEqual([...index.lapsed(24_999, 100)], []);
+  assert.equal([...index.lapsed(25_000, 100)].length, 1);
+});
+
+test("lapsed leases that a receive did not get to are given out to the next", async () => {
+  using directory = temporaryDirectory();
+  const { index, put, take } = await makeIndex(directory.path);
+  for (let lease = 0; lease < 5; lease++) put(20_000 + lease);
+  for (const { name } of index.lapsed(20_010, 100)) {
+    take(name);
+    break;
+  }
+  let given = 0;
+  for (const { name } of index.lapsed(20_010, 2)) {
+    take(name);
+    given++;
+  }
+  assert.equal(given, 2, "no more than it was asked for");
+  assert.throws(() => {
+    for (const _ of index.lapsed(20_010, 100)) throw new Error("refused");
+  }, /refused/);
+  assert.equal([...index.lapsed(20_010, 100)].length, 2);
 });
 
 test("hundreds of lapsed leases are reclaimed and buried over several calls, which come at once", async () => {
