@@ -93,6 +93,7 @@ export async function openFile(config: FileConfig, operations: FileOperations): 
     try {
       // A first look belongs to the opening, so that the first message does not wait for it.
       await directory.look(clock.now());
+      directory.lookAhead(clock.now());
     } catch (error) {
       onClosed();
       throw error;

@@ -167,6 +167,14 @@ export class QueueDirectory {
     return undefined;
   }
 
+  /** Lists what the first receive will want. A refusal is left for it to meet. */
+  lookAhead(now: number): void {
+    tidyUp(() => {
+      const first = this.take(now);
+      if (first !== undefined) this.giveBack(first);
+    });
+  }
+
   /** Puts an entry back that was taken and not moved. */
   giveBack(taken: Taken): void {
     taken.index.addEntry(taken.bucket, taken.name);

@@ -24,6 +24,8 @@ interface Bucket {
   cursor: number;
   /** The most names ever listed at once: a bucket that was full gets no more. */
   seen: number;
+  /** When it was last listed, by the monotonic clock in ms. */
+  listedAt: number;
   /** When it was first found empty, by the monotonic clock in ms. */
   emptySince: number | undefined;
 }
@@ -47,6 +49,9 @@ export interface WaitingIndexOptions {
 
 /** How long a bucket that may still be written to is left empty before it is removed, in ms. */
 const emptyBucketLife = 10_000;
+
+/** For how long what was listed of another process's bucket is good enough while there is something left of it, in ms. */
+const freshListing = 10;
 
 const levels = [0, 1, 2, 3, 4] as const;
 
@@ -148,7 +153,8 @@ export class WaitingIndex {
     }
     for (const level of levels) {
       for (const bucket of [...this.#open[level]!]) {
-        if (!bucket.own || skipTaken(bucket) === undefined) this.#relist(bucket, now);
+        const isStale = !bucket.own && now - bucket.listedAt >= freshListing;
+        if (isStale || skipTaken(bucket) === undefined) this.#relist(bucket, now);
       }
     }
   }
@@ -210,6 +216,7 @@ export class WaitingIndex {
       this.#forget(bucket);
       return;
     }
+    bucket.listedAt = operations.uptime();
     bucket.cursor = 0;
     bucket.seen = Math.max(bucket.seen, bucket.names.length);
     if (bucket.names.length > 0) bucket.emptySince = undefined;
@@ -241,6 +248,7 @@ export class WaitingIndex {
       names: [],
       cursor: 0,
       seen: 0,
+      listedAt: -Infinity,
       emptySince: undefined,
     };
     this.#known.set(name, bucket);
