@@ -368,6 +368,25 @@ test("callers whose publications went together each get a refusal of their own",
   assert.deepEqual(fifth!.partial, []);
 });
 
+test("what cannot be taken back after a refusal is said to be unknown", async () => {
+  using directory = temporaryDirectory();
+  const faulty = faultyOperations();
+  await using jobs = await openQueue(directory.path, { operations: faulty.operations });
+  const { unlink } = faulty.operations;
+  faulty.arm({ operation: "link", nth: 3, when: "before", code: "ENOSPC" });
+  faulty.operations.unlink = (path) => {
+    if (path.includes("/ready/")) throw Object.assign(new Error("read-only"), { code: "EROFS", path });
+    unlink(path);
+  };
+  const failure = await jobs.publishMany(["a", "b", "c"].map(bytes)).then(() => undefined, (error) => error);
+  assert.equal(failure.fields.published, "unknown");
+  assert.equal(failure.fields.code, "EROFS");
+  assert.deepEqual(failure.partial, []);
+  faulty.operations.unlink = unlink;
+  faulty.disarm();
+  assert.deepEqual((await jobs.receive(5)).map(({ message }) => textOf(message.payload)), ["a", "b"]);
+});
+
 for (const failing of ["the bucket", "the folder that it lies in"]) {
   test(`a bucket is never written to again after a flush of ${failing} failed`, async () => {
     using directory = temporaryDirectory();

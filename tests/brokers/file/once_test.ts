@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import type { FileBroker } from "../../../src/brokers/file/mod.ts";
 import type { FileOperations } from "../../../src/brokers/file/operations.ts";
+import { isQueueError } from "../../../src/core/error.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
-import { agedOperations, unflushedOperations } from "../../support/file_faults.ts";
+import { agedOperations, faultyOperations, unflushedOperations } from "../../support/file_faults.ts";
 import { mortal, ProcessDied } from "../../support/file_processes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
@@ -259,6 +260,34 @@ test("a key that is swept while a publisher is about to follow it is reserved on
   const mine = await interfered as typeof theirs;
   assert.deepEqual([theirs.published, mine.published].sort(), [false, true]);
   assert.equal((await drain(jobs)).length, 2);
+});
+
+test("a reservation whose answer was lost is not lost with it", async () => {
+  for (const when of ["before", "after"] as const) {
+    using directory = temporaryDirectory();
+    const clock = new ManualClock();
+    const faulty = faultyOperations(agedOperations((path) => path.includes("/pending/")));
+    await using jobs = await openQueue(directory.path, { clock, operations: faulty.operations });
+    faulty.arm({ operation: "link", nth: 1, when, code: "EIO" });
+    await assert.rejects(jobs.publishOnce("key", bytes("first"), 60_000), (error) => {
+      return isQueueError(error, "QUEUE_BACKEND_FAILED") && error.fields.published === "unknown";
+    });
+    faulty.disarm();
+    const again = await jobs.publishOnce("key", bytes("second"), 60_000);
+    assert.equal(again.published, when === "before", "what is reserved is published");
+    assert.deepEqual(await drain(jobs), [when === "before" ? "second" : "first"]);
+    assert.deepEqual(foldersOf(directory.path, "pending"), []);
+  }
+});
+
+test("whoever is told that a key is reserved can rely on the message's being on the device", async () => {
+  using directory = temporaryDirectory();
+  const { operations, calls } = faultyOperations();
+  await using jobs = await openQueue(directory.path, { operations });
+  await jobs.publishOnce("key", bytes("first"), 60_000);
+  const before = calls.get("flush")!;
+  assert.equal((await jobs.publishOnce("key", bytes("second"), 60_000)).published, false);
+  assert.ok(calls.get("flush")! > before, "another caller may have moved it and not flushed yet");
 });
 
 test("no folder of once keys and nothing pending keeps a process busy", async () => {

@@ -172,6 +172,8 @@ test("folders that another opener made are flushed by whoever finds it may have 
   assert.equal(await flushes(), 0, "once is enough");
   fs.unlinkSync(`${dir}/wake/signal`);
   assert.ok(await flushes() >= 3, "without the sign of a flush it is done again");
+  fs.rmdirSync(`${dir}/dead`);
+  assert.ok(await flushes() >= 3, "what is made is flushed");
 });
 
 test("of openers that race for an absent directory all succeed", async () => {
