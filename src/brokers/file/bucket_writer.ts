@@ -7,7 +7,7 @@
 
 import type { Priority } from "../../core/priority.ts";
 import { attempt, type FileOperations, flushDirectory } from "./operations.ts";
-import { keyLength, type NonceSource, renderBucket } from "./names.ts";
+import { keyLength, leastKey, type NonceSource, renderBucket } from "./names.ts";
 import type { WaitingIndex } from "./waiting_index.ts";
 
 /** A bucket that this process made and may put entries into. */
@@ -36,9 +36,6 @@ export interface BucketWriterOptions {
 
 /** How many buckets a level keeps open, for publishers whose clocks disagree. */
 const openBuckets = 4;
-
-/** The least of all keys, for a bucket that takes entries of any key. */
-const leastKey = "0".repeat(keyLength);
 
 /** Makes buckets in one state directory. */
 export class BucketMaker {

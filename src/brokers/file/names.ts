@@ -49,6 +49,9 @@ const idPattern = new RegExp(`^${digit}{26}$`);
 /** The length of what orders a waiting name: instant, state and id. */
 export const keyLength = 40;
 
+/** The least of all keys, for a bucket that takes entries of any key. */
+export const leastKey: string = "0".repeat(keyLength);
+
 /** A level, a key and a nonce, with a dash between them. */
 const bucketLength = 1 + 1 + keyLength + 1 + 10;
 

@@ -8,7 +8,7 @@
  */
 
 import { type FileOperations, systemCode } from "./operations.ts";
-import { bucketLevel, bucketStart, isBucketName, looksLikeEntry } from "./names.ts";
+import { bucketLevel, bucketStart, isBucketName, leastKey, looksLikeEntry } from "./names.ts";
 
 /** A bucket that the walk has not reached, or has listed. */
 interface Bucket {
@@ -202,8 +202,10 @@ export class WaitingIndex {
     }
     this.#open[bucket.level]!.push(bucket);
     this.#relist(bucket, undefined);
-    // An empty bucket with later ones behind it has been left by its writer.
-    if (bucket.names.length === 0 && this.#closed[bucket.level]!.length > 0) this.#remove(bucket);
+    // An empty bucket with later ones behind it has been left by its writer; one of this process's own, or one for what
+    // comes to the front, may have been made a moment ago, and whoever made it would wait for its flush for nothing.
+    const mayBeNew = bucket.own || bucket.start === leastKey;
+    if (bucket.names.length === 0 && !mayBeNew && this.#closed[bucket.level]!.length > 0) this.#remove(bucket);
   }
 
   #relist(bucket: Bucket, now: number | undefined): void {

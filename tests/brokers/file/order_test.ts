@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import type { FileOperations } from "../../../src/brokers/file/operations.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
+import { unflushedOperations } from "../../support/file_faults.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { foldersOf } from "./on_disk.ts";
@@ -145,3 +147,44 @@ test("thousands of copies with instants in no order do not make thousands of fol
   const texts = await drain(jobs);
   assert.deepEqual(texts.map(Number), instants.sort((a, b) => a - b));
 });
+
+for (const apart of [false, true]) {
+  test(`what is handed back gets through while ${apart ? "another process" : "this one"} receives all the time`, async () => {
+    using directory = temporaryDirectory();
+    const inner = unflushedOperations();
+    let uptime = 0;
+    const made: string[] = [];
+    const operations: FileOperations = {
+      ...inner,
+      makeDirectory(path) {
+        made.push(path);
+        inner.makeDirectory(path);
+      },
+      // A slow device: others get many turns before a new folder may be used.
+      async flush() {
+        for (let turn = 0; turn < 20; turn++) await inner.pause();
+      },
+    };
+    await using jobs = await openQueue(directory.path, { operations, policy: { retryDelay: 10, maxDeliveries: 9 } });
+    const others = { ...unflushedOperations(), uptime: () => uptime += 1_000 };
+    await using busy = await openQueue(directory.path, { operations: apart ? others : operations });
+    await jobs.publishMany(count(1_200).map(bytes));
+    const [released, failed, delayed] = (await jobs.receive(3)).map(({ lease }) => lease.receipt);
+    for (let turn = 0; turn < 50; turn++) await inner.pause();
+    made.length = 0;
+    let done = false;
+    const handingBack = Promise.all([
+      jobs.release(released!),
+      jobs.nackAfter(failed!, undefined, 0),
+      jobs.nack(delayed!),
+    ]).finally(() => done = true);
+    for (let receives = 0; !done; receives++) {
+      assert.ok(receives < 1_000, "it takes no longer than a flush or two");
+      await busy.receive(1);
+      await inner.pause();
+    }
+    await handingBack;
+    const folders = made.filter((path) => !path.includes("/leased/"));
+    assert.ok(folders.length <= 3, `${folders.length} folders were made`);
+  });
+}
