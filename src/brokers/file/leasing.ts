@@ -11,7 +11,7 @@ import type { Delivery, Receipt } from "../../core/values.ts";
 import { type Burial, makeDeadRecord } from "./dead_store.ts";
 import { type LeaseBucket, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, parseEntry, parseFailure, renderEntry } from "./names.ts";
-import { attempt } from "./operations.ts";
+import { attempt, systemCode } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 import type { StoredRecord } from "./records.ts";
 import type { ReadResult } from "./segment_reader.ts";
@@ -63,7 +63,7 @@ export class Leasing {
       await this.#fill(deliveries, doomed, { max, now, deadline, refreshed });
       await this.bury(doomed, now);
     } catch (error) {
-      if (deliveries.length === 0) throw error;
+      if (deliveries.length === 0 || systemCode(error) === "") throw error;
       // What is leased is handed out; a refusal that lasts meets the next call, which comes at once.
       this.#cutShort = true;
     }
