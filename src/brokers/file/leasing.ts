@@ -6,7 +6,7 @@
 
 import type { NormalizedPolicy } from "../../core/policy.ts";
 import { expiredFailure, lapsedFailure, type RecordedFailure } from "../../core/failure.ts";
-import { maxDeliveryCount } from "../../core/limits.ts";
+import { maxDeliveryCount, maxInstant } from "../../core/limits.ts";
 import type { Delivery, Receipt } from "../../core/values.ts";
 import { type Burial, makeDeadRecord } from "./dead_store.ts";
 import { type LeaseBucket, sharedLeaseBucket } from "./lease_index.ts";
@@ -19,6 +19,12 @@ import type { ReadResult } from "./segment_reader.ts";
 /** The most messages that one receive buries, and the most lapsed leases that it reclaims. */
 const buriedPerReceive = 100;
 const reclaimedPerReceive = 256;
+
+/**
+ * The shortest lease of a message on its way to the dead letters, in ms: with one of the policy's that is shorter than a
+ * flush takes, a rival would take the message back, and it would be dead and alive.
+ */
+const shortestBurialLease = 30_000;
 
 /** How many renames a receive makes before the event loop gets a turn: 64 take about 1 ms. */
 const renamesPerTurn = 64;
@@ -57,7 +63,7 @@ export class Leasing {
   async receive(max: number, now: number, deadline: number): Promise<Delivery[]> {
     this.#cutShort = false;
     const refreshed = await this.#directory.refresh(false, now);
-    const doomed: Doomed[] = await this.#reclaim(now, deadline);
+    const doomed: Doomed[] = await this.#reclaim(now);
     const deliveries: Delivery[] = [];
     try {
       await this.#fill(deliveries, doomed, { max, now, deadline, refreshed });
@@ -83,7 +89,7 @@ export class Leasing {
         if (refreshed) break;
         refreshed = true;
         await this.#directory.refresh(true, now);
-        if (doomed.length < buriedPerReceive) doomed.push(...await this.#reclaim(now, deadline));
+        if (doomed.length < buriedPerReceive) doomed.push(...await this.#reclaim(now));
         continue;
       }
       if (++renames % renamesPerTurn === 0) await this.#directory.operations.pause();
@@ -96,7 +102,8 @@ export class Leasing {
         break;
       }
       const count = expired ? entry.deliveries : Math.min(entry.deliveries + 1, maxDeliveryCount);
-      const held = this.#moveToLeases(taken.path, { ...entry, instant: deadline, state: "l", deliveries: count });
+      const instant = expired ? this.burialDeadline(now) : deadline;
+      const held = this.#moveToLeases(taken.path, { ...entry, instant, state: "l", deliveries: count });
       if (held === undefined) {
         taken.index.noteLoss();
         continue;
@@ -109,6 +116,11 @@ export class Leasing {
         if (record !== undefined) deliveries.push(makeDelivery(held, record));
       }
     }
+  }
+
+  /** Until when a message that is being buried is out of everybody's reach. */
+  burialDeadline(now: number): number {
+    return Math.min(maxInstant, now + Math.max(this.#policy.visibilityTimeout, shortestBurialLease));
   }
 
   /** Moves entries to the dead letters; each is removed from the leases once its letter is on the device. */
@@ -158,7 +170,7 @@ export class Leasing {
   }
 
   /** Hands lapsed leases back to the waiting entries; those out of attempts are returned for burial. */
-  async #reclaim(now: number, deadline: number): Promise<Doomed[]> {
+  async #reclaim(now: number): Promise<Doomed[]> {
     const { leases, ready } = this.#directory;
     const doomed: Doomed[] = [];
     let found = 0;
@@ -172,7 +184,7 @@ export class Leasing {
           bucket.earliest = Math.min(bucket.earliest, entry.instant);
           continue;
         }
-        const held = this.renew(path, bucket.name, entry, deadline);
+        const held = this.renew(path, bucket.name, entry, this.burialDeadline(now));
         if (held !== undefined) doomed.push({ held, failure: lapsedFailure });
       } else {
         const waiting: Entry = { ...entry, instant: now, state: entry.deliveries === 0 ? "a" : "b", failure: "l" };

@@ -152,7 +152,7 @@ export class Settling {
 
   async #bury(leased: Leased, failure: RecordedFailure, now: number): Promise<void> {
     // A fresh lease first: nobody may take the message while its letter is on the way to the device.
-    const deadline = instantAfter(now, this.#policy.visibilityTimeout, "clock");
+    const deadline = this.#leasing.burialDeadline(now);
     const held = this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
       this.#gone(leased.bucket);
     await this.#leasing.bury([{ held, failure }], now);

@@ -229,6 +229,33 @@ test("a burial whose flush failed leaves no record that would pass for one on th
   assert.deepEqual(textsOf(await jobs.receive(1)), ["dying"]);
 });
 
+for (const how of ["rejected", "lapsed", "expired"] as const) {
+  test(`a message that is ${how} is not taken back by a rival while its burial takes longer than a lease`, async () => {
+    using directory = temporaryDirectory();
+    const clock = new ManualClock();
+    const policy = { visibilityTimeout: 100, maxDeliveries: 1, maxAge: how === "expired" ? 1_000 : 0 };
+    let meanwhile: () => Promise<void> = () => Promise.resolve();
+    const operations: FileOperations = { ...unflushedOperations(), flush: () => meanwhile() };
+    await using jobs = await openQueue(directory.path, { clock, policy, operations });
+    await using rival = await openQueue(directory.path, { clock, policy: { ...policy, maxDeliveries: 9, maxAge: 0 } });
+    await jobs.publish(bytes("dying"));
+    const receipt = how === "expired" ? undefined : (await jobs.receive(1))[0]!.lease.receipt;
+    for (let turn = 0; turn < 5; turn++) await operations.pause();
+    const found: string[] = [];
+    meanwhile = async () => {
+      clock.set(clock.now() + 200);
+      found.push(...textsOf(await rival.receive(1)));
+    };
+    if (how === "lapsed") clock.set(clock.now() + 100);
+    if (how === "expired") clock.set(clock.now() + 1_000);
+    if (how === "rejected") await jobs.reject(receipt!);
+    else assert.deepEqual(await jobs.receive(1), []);
+    assert.deepEqual(found, []);
+    const { queued, leased, dead } = await rival.stats();
+    assert.deepEqual({ queued, leased, dead }, { queued: 0, leased: 0, dead: 1 });
+  });
+}
+
 test("two records of one id are listed once, and leave together", async () => {
   using directory = temporaryDirectory();
   const dir = directory.path;
