@@ -63,8 +63,10 @@ export class DeadLetters {
   /** Replays up to `max` in id order; returns how many. */
   async replayMany(max: number, now: number, signal: AbortSignal | undefined): Promise<number> {
     const count = await this.#each("", max, signal, async (entry) => {
+      // Found before: once it is queued, it may die again, and that record is not to go.
+      const others = this.#directory.dead.find(entry.id).filter(({ path }) => path !== entry.path);
       if (await this.#replayEntry(entry, now) !== "replayed") return false;
-      for (const other of this.#directory.dead.find(entry.id)) this.#directory.dead.remove(other);
+      for (const other of others) this.#directory.dead.remove(other);
       return true;
     });
     if (count > 0) this.#directory.announce();

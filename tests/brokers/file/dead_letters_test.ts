@@ -136,6 +136,30 @@ test("of replays that race over two processes exactly one queues the message", a
   assert.deepEqual(texts.map(Number).sort((a, b) => a - b), ids.map((_, index) => index));
 });
 
+test("a message that dies again while a bulk replay goes on keeps its new record", async () => {
+  using directory = temporaryDirectory();
+  const inner = unflushedOperations();
+  await using rival = await openQueue(directory.path);
+  let meanwhile: (() => Promise<void>) | undefined;
+  const operations: FileOperations = {
+    ...inner,
+    async flush(descriptor) {
+      const act = meanwhile;
+      // Once it lies among the waiting ones, before its folder is flushed.
+      if (entriesOf(directory.path, "ready").length === 0) return inner.flush(descriptor);
+      meanwhile = undefined;
+      await act?.();
+    },
+  };
+  await using jobs = await openQueue(directory.path, { operations });
+  const [id] = await bury(rival, 1) as [string];
+  meanwhile = async () => rival.reject((await rival.receive(1))[0]!.lease.receipt, new TypeError("again"));
+  assert.equal(await jobs.replayDeadLetters({ max: 5 }), 1);
+  assert.equal(meanwhile, undefined, "it died meanwhile");
+  const letters = await jobs.deadLetters({ max: 5 });
+  assert.deepEqual(letters.map(({ message, cause }) => [message.id, cause]), [[id, "TypeError"]]);
+});
+
 test("a replay races with a deletion: one of them has it", async () => {
   using directory = temporaryDirectory();
   await using one = await openQueue(directory.path);
