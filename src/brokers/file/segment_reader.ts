@@ -61,16 +61,12 @@ export class SegmentReader {
         ? this.#operations.read(descriptor, 0, whole)
         : this.#operations.read(descriptor, entry.offset, entry.length);
       if (bytes instanceof Uint8Array) return this.#finish(bytes, entry, shared);
-      return bytes.then((read) => this.#finish(read, entry, shared)).finally(() => this.#operations.close(descriptor));
+      const finish = (read: Uint8Array) => this.#finish(read, entry, shared);
+      const fail = (error: unknown) => Promise.reject(atPath(error, path));
+      return bytes.then(finish, fail).finally(() => this.#operations.close(descriptor));
     } finally {
       if (bytes === undefined || bytes instanceof Uint8Array) this.#operations.close(descriptor);
     }
-  }
-
-  /** Forgets what it keeps. */
-  clear(): void {
-    this.#kept.clear();
-    this.#touched.clear();
   }
 
   #finish(bytes: Uint8Array, entry: Entry, shared: boolean): ReadResult {

@@ -159,11 +159,6 @@ export class WaitingIndex {
     }
   }
 
-  /** Every bucket's name as the last refresh and this process's own work have it. */
-  buckets(): string[] {
-    return [...this.#known.keys()];
-  }
-
   /** Forgets what was listed, so that the next walk lists anew. */
   reset(): void {
     this.#known.clear();

@@ -36,6 +36,21 @@ test("all five levels mixed come out level by level, each in the order of public
   assert.deepEqual(await drain(consumer, 100), expected);
 });
 
+test("what waits never shares a file with what is visible, so that no old message keeps its neighbours' blocks", async () => {
+  using directory = temporaryDirectory();
+  const clock = new ManualClock();
+  await using jobs = await openQueue(directory.path, { clock });
+  const at = new Date(clock.now() + 1_000);
+  await jobs.publishMany(
+    count(30).map((text, index) => ({ payload: bytes(text), ...(index % 3 === 0 ? { at } : {}) })),
+  );
+  const segmentsOf = (state: "ready" | "delayed") =>
+    new Set(entriesOf(directory.path, state).map(({ entry }) => entry.segment));
+  const delayed = segmentsOf("delayed");
+  assert.equal(entriesOf(directory.path, "delayed").length, 10);
+  for (const segment of segmentsOf("ready")) assert.ok(!delayed.has(segment));
+});
+
 test("payloads of every size come out of their segments, whoever reads them", async () => {
   using directory = temporaryDirectory();
   await using producer = await openQueue(directory.path, { policy: { maxMessageBytes: 4_000_000 } });

@@ -92,6 +92,18 @@ test("an entry that is damaged does not cost its neighbours, nor is one listed",
   assert.deepEqual(await drain(jobs), ["one", "three"]);
 });
 
+test("an entry that names another message's place in a shared file is damaged too", async () => {
+  using directory = temporaryDirectory();
+  await using jobs = await openQueue(directory.path);
+  await jobs.publishMany(["one", "two", "three", "four"].map(bytes));
+  const { path, name, entry } = entriesOf(directory.path, "ready")[2]!;
+  // The last in order, so that it is read from the file that its neighbours have brought into memory.
+  const other = entry.id.replace(/.$/, (last) => last === "Z" ? "Y" : "Z");
+  fs.renameSync(path, path.replace(name, name.replace(entry.id, other)));
+  assert.deepEqual((await drain(jobs)).sort(), ["four", "one", "two"]);
+  assert.equal(foldersOf(directory.path, "damaged").length, 1);
+});
+
 test("a damaged message out of attempts does not hold up the burial of others", async () => {
   using directory = temporaryDirectory();
   const clock = new ManualClock();

@@ -132,7 +132,7 @@ test("thousands of copies with instants in no order do not make thousands of fol
   using directory = temporaryDirectory();
   const clock = new ManualClock();
   await using jobs = await openQueue(directory.path, { clock });
-  const instants = Array.from({ length: 1_500 }, (_, index) => 1e12 + (index * 7_919 % 1_500) * 1_000);
+  const instants = Array.from({ length: 1_500 }, (_, index) => 1e12 + ((index * 7_919 + 700) % 1_500) * 1_000);
   await Promise.all(instants.map((instant) =>
     jobs.putMessage({
       message: { id: "", enqueuedAt: new Date(1e12), payload: bytes(String(instant)), headers: {} },

@@ -103,3 +103,23 @@ test("letters written elsewhere go by their own instant", async () => {
   await jobs.receive(1);
   assert.deepEqual((await jobs.deadLetters({ max: 9 })).map(({ message }) => message.id), [kept]);
 });
+
+test("hundreds that have reached their greatest age are buried over several calls, which come at once", async () => {
+  using directory = temporaryDirectory();
+  const clock = new ManualClock();
+  await using jobs = await openQueue(directory.path, { clock, policy: { maxAge: 1_000 } });
+  await jobs.publishMany(Array.from({ length: 250 }, () => bytes("old")));
+  clock.set(clock.now() + 1_000);
+  await jobs.publish(bytes("young"));
+  for (const dead of [100, 200]) {
+    assert.deepEqual(await jobs.receive(1), []);
+    assert.equal(await deadOf(jobs), dead);
+    assert.ok(jobs.wake().scheduled && jobs.wake().in <= 0, "there is work at once");
+  }
+  const [delivery] = await jobs.receive(1);
+  assert.ok(delivery, "what is young comes when the old are out of the way");
+  assert.equal(await deadOf(jobs), 250);
+  for (const { reason, deliveries } of await jobs.deadLetters({ max: 300 })) {
+    assert.deepEqual([reason, deliveries], ["MESSAGE_EXPIRED", 0]);
+  }
+});
