@@ -49,7 +49,8 @@ if (fs.existsSync("/proc/self/fd")) {
       await new Promise((resolve) => setImmediate(resolve));
       after = describeDescriptors();
     }
-    assert.equal(after.length, before.length, after.filter(isOurs).join("\n"));
+    // The runtime may have closed one of its own meanwhile.
+    assert.ok(after.length <= before.length, after.filter(isOurs).join("\n"));
   });
 }
 
