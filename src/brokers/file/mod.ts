@@ -7,3 +7,4 @@
 
 export { type FileBroker } from "./file_broker.ts";
 export { type FileConfig, newFile } from "./new_file.ts";
+export type { BrokerEvent, Policy, RetryJitterMode, TimeSource } from "../../core/mod.ts";

@@ -72,7 +72,7 @@ export interface MemoryConfig {
 }
 
 /** What {@linkcode newMemory} makes: a broker with every capability. */
-export interface MemoryBroker extends CompleteBroker, AckPublisher {}
+export type MemoryBroker = CompleteBroker & AckPublisher;
 
 /**
  * Makes a queue in memory: an honest double of the durable brokers. It refuses what they refuse, and its leases, delays

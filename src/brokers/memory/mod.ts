@@ -15,3 +15,4 @@
  */
 
 export { type MemoryBroker, type MemoryConfig, newMemory } from "./memory.ts";
+export type { Policy, RetryJitterMode, TimeSource } from "../../core/mod.ts";
