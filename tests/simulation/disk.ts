@@ -157,6 +157,7 @@ export class Disk {
       close: (descriptor) => void descriptors.delete(descriptor),
       status: (path) => this.#status(this.#find(path)),
       statusOf: (descriptor) => this.#status(nodeOf(descriptor)),
+      isPermitted: () => true,
       resolve: (path) => path,
       touch: (path) => void (this.#find(path).changedAt = this.now),
       watch: () => () => {},

@@ -40,8 +40,8 @@ export function mortal(inner: FileOperations): MortalOperations {
   const operations = {} as Record<string, unknown>;
   for (const [name, call] of Object.entries(inner)) {
     operations[name] = (...args: unknown[]) => {
-      // Closing a descriptor is what the kernel does for a dead process; reading a clock is no step.
-      if (name !== "close" && name !== "uptime" && remaining-- <= 0) {
+      // Closing a descriptor is what the kernel does for a dead process; reading a clock or a permission is no step.
+      if (!["close", "uptime", "isPermitted"].includes(name) && remaining-- <= 0) {
         dead = true;
         throw new ProcessDied(`Died before ${name}`);
       }

@@ -51,6 +51,8 @@ export interface FileOperations {
   status(path: string): FileStatus;
   /** The status behind a descriptor. */
   statusOf(descriptor: number): FileStatus;
+  /** Whether a path may be opened without asking anybody: Deno asks on a terminal for what it was not permitted. */
+  isPermitted(path: string): boolean;
   /** The path without links, as the file system spells it. */
   resolve(path: string): string;
   /** Changes a file's times in place, which watchers of its directory see. */

@@ -123,11 +123,13 @@ export class QueueDirectory {
     let parent = root;
     for (let level = 0; level < Math.max(1, madeAbove); level++) {
       parent = parent.slice(0, parent.lastIndexOf("/")) || "/";
+      // It may be out of reach: a permission for the directory alone, a parent that others own. A journalling file
+      // system puts a new directory's own entry on the device together with what is flushed in it.
+      if (!operations.isPermitted(parent)) break;
       try {
         await flushDirectory(operations, parent);
       } catch {
-        // It may be out of reach (a Deno permission for the directory alone). A journalling file system puts a new
-        // directory's own entry on the device together with what is flushed in it.
+        break;
       }
     }
     makeFile(operations, signal);

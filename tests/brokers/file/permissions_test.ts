@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { openFile } from "../../../src/brokers/file/new_file.ts";
+import type { FileOperations } from "../../../src/brokers/file/operations.ts";
 import { fileURLToPath } from "node:url";
 import { onDeno, type ProgramEnd, runFile, runRuntime } from "../../support/program.ts";
+import { freshOperations } from "../../support/file_processes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 
@@ -47,3 +50,23 @@ if (onDeno) {
     assertEveryVerb(await runWith([]));
   });
 }
+
+test("what is not permitted is not even tried: on a terminal Deno would ask for it", async () => {
+  using temporary = temporaryDirectory();
+  const dir = `${temporary.path}/queue`;
+  const inner = freshOperations();
+  const opened: string[] = [];
+  const operations: FileOperations = {
+    ...inner,
+    isPermitted: (path) => path === dir || path.startsWith(`${dir}/`),
+    open: (path) => {
+      opened.push(path);
+      return inner.open(path);
+    },
+  };
+  const policy = { visibilityTimeout: 30_000, maxDeliveries: 5 };
+  await using jobs = await openFile({ dir, policy }, operations);
+  await jobs.publish(new Uint8Array(1));
+  assert.ok(opened.length > 0);
+  assert.deepEqual(opened.filter((path) => !operations.isPermitted(path)), []);
+});
