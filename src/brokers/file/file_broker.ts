@@ -159,7 +159,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   ackMany(receipts: readonly Receipt[], options?: CallOptions): Promise<AckOutcome[]> {
-    return this.#call("acknowledge", options, () => this.#settling.ackMany(receipts, options?.signal));
+    return this.#call("acknowledge", options, () => this.#settling.ackMany(receipts));
   }
 
   nack(receipt: Receipt, cause?: unknown, options?: CallOptions): Promise<NackResult> {

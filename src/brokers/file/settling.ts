@@ -51,13 +51,11 @@ export class Settling {
   }
 
   /** Removes many; an outcome a receipt. */
-  async ackMany(receipts: readonly Receipt[], signal: AbortSignal | undefined): Promise<AckOutcome[]> {
+  async ackMany(receipts: readonly Receipt[]): Promise<AckOutcome[]> {
     const outcomes = new Array<AckOutcome>(receipts.length).fill(AckOutcome.notAttempted);
     for (const [index, receipt] of receipts.entries()) {
-      if (index > 0 && index % unlinksPerTurn === 0) {
-        await this.#directory.operations.pause();
-        if (signal?.aborted) throw signal.reason;
-      }
+      // Once begun it runs to its end, aborted or not: a bare reason could not say what was acknowledged.
+      if (index > 0 && index % unlinksPerTurn === 0) await this.#directory.operations.pause();
       try {
         outcomes[index] = this.#tryAck(receipt);
       } catch (error) {

@@ -17,7 +17,7 @@ export interface Acker {
    *
    * @returns One outcome a receipt, in the same order.
    * @throws {QueueError} `QUEUE_BACKEND_FAILED`; `partial` then holds all outcomes, `notAttempted` for those not
-   * reached. An abort rejects with the signal's reason.
+   * reached. A signal that has aborted before rejects with its reason; once begun the call runs to its end.
    */
   ackMany(receipts: readonly Receipt[], options?: CallOptions): Promise<AckOutcome[]>;
 }

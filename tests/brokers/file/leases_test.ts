@@ -219,3 +219,15 @@ test("an extended lease is out of reach from its old deadline to its new one, an
   const [again] = await jobs.receive(1);
   assert.equal(again!.deliveries, 2);
 });
+
+test("ackMany that was begun runs to its end when its signal aborts, and says what it did", async () => {
+  using directory = temporaryDirectory();
+  await using jobs = await openQueue(directory.path);
+  await jobs.publishMany(Array.from({ length: 400 }, () => bytes("x")));
+  const receipts = (await jobs.receive(400)).map(({ lease }) => lease.receipt);
+  const stop = new AbortController();
+  const acknowledging = jobs.ackMany(receipts, { signal: stop.signal });
+  stop.abort();
+  assert.deepEqual(await acknowledging, new Array(400).fill(1));
+  await assert.rejects(jobs.ackMany(receipts, { signal: stop.signal }), stop.signal.reason);
+});
