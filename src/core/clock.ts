@@ -41,23 +41,3 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
-
-/**
- * Waits until `delay` ms have passed or the signal aborts, whichever is first; resolves in both cases and leaves no
- * timer behind.
- *
- * @param delay In ms; `Infinity` waits for the signal alone.
- */
-export function waitFor(clock: Clock, delay: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    let cancel = () => {};
-    const finish = () => {
-      cancel();
-      signal?.removeEventListener("abort", finish);
-      resolve();
-    };
-    if (delay !== Infinity) cancel = clock.setTimer(delay, finish);
-    signal?.addEventListener("abort", finish, { once: true });
-  });
-}

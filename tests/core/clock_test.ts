@@ -1,8 +1,7 @@
 import { type Clock as FakeClock, install } from "@sinonjs/fake-timers";
 import assert from "node:assert/strict";
-import { systemClock, waitFor } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { WakeSource } from "../../src/core/wake.ts";
-import { ManualClock } from "../../src/testing/manual_clock.ts";
 import { test } from "../support/test.ts";
 
 function withFakeTimers(run: (fake: FakeClock) => void): void {
@@ -45,19 +44,6 @@ test("a cancelled timer of systemClock never fires, in whichever piece of its wa
     cancel();
     assert.equal(fake.countTimers(), 0);
   });
-});
-
-test("waitFor() ends at the timer or the signal, whichever is first, and leaves neither behind", async () => {
-  const clock = new ManualClock();
-  const stop = new AbortController();
-  const byTimer = waitFor(clock, 100, stop.signal);
-  await clock.advance(100);
-  await byTimer;
-  const bySignal = waitFor(clock, Infinity, stop.signal);
-  const beside = waitFor(clock, 1_000, stop.signal);
-  stop.abort();
-  await Promise.all([bySignal, beside, waitFor(clock, 1_000, stop.signal)]);
-  assert.equal(clock.timers, 0);
 });
 
 test("WakeSource wakes all who took the signal, once, and arms a fresh one", () => {
