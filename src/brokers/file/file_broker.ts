@@ -14,7 +14,14 @@ import type { WatchOptions } from "../../core/capabilities/wake.ts";
 import type { TimeSource } from "../../core/clock.ts";
 import { QueueError } from "../../core/error.ts";
 import { IdMint } from "../../core/ids.ts";
-import { checkBatchSize, instantAfter, readClock, readDuration, readInstant } from "../../core/instants.ts";
+import {
+  checkBatchSize,
+  instantAfter,
+  readClock,
+  readDuration,
+  readInstant,
+  refuseArgument,
+} from "../../core/instants.ts";
 import type { NormalizedPolicy } from "../../core/policy.ts";
 import type { Priority } from "../../core/priority.ts";
 import { type Publication, resolveBatch, resolveOnce, resolvePublication } from "../../core/publication.ts";
@@ -192,11 +199,7 @@ export class DirectoryBroker implements CompleteBroker {
   extend(receipt: Receipt, by: number, options?: CallOptions): Promise<Lease> {
     return this.#call("extend", options, () => {
       const length = readDuration(by, "by");
-      if (length <= 0) {
-        throw new QueueError("QUEUE_MISCONFIGURED", `Cannot extend the lease: "by" is ${by}, expected more than 0 ms`, {
-          fields: { field: "by", value: by },
-        });
-      }
+      if (length <= 0) refuseArgument("by", by, "more than 0 ms");
       return this.#settling.extend(receipt, length);
     });
   }
@@ -296,7 +299,7 @@ export class DirectoryBroker implements CompleteBroker {
 
   wake(): Wake {
     this.#checkOpen();
-    const { signal } = { signal: this.#directory.wake.signal() };
+    const signal = this.#directory.wake.signal();
     if (this.#leasing.cutShort) return { signal, scheduled: true, in: 0 };
     const due = this.#directory.nextDue();
     return due === undefined
