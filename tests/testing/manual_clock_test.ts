@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { waitFor } from "../../src/core/mod.ts";
 import { ManualClock } from "../../src/testing/mod.ts";
 import { test } from "../support/test.ts";
 
@@ -40,9 +39,9 @@ test("advance() lets what a timer woke run before the next timer", async () => {
   const clock = new ManualClock(0);
   const seen: string[] = [];
   const sleeper = (async () => {
-    await waitFor(clock, 10);
+    await new Promise<void>((resolve) => void clock.setTimer(10, resolve));
     seen.push(`woke at ${clock.now()}`);
-    await waitFor(clock, 10);
+    await new Promise<void>((resolve) => void clock.setTimer(10, resolve));
     seen.push(`woke at ${clock.now()}`);
   })();
   clock.setTimer(20, () => void seen.push(`timer at ${clock.now()}`));
