@@ -31,3 +31,9 @@ export function median(values: readonly number[]): number {
 export function ratio(numerators: readonly number[], denominators: readonly number[]): number {
   return median(numerators.map((numerator, round) => numerator / denominators[round]!));
 }
+
+/** The value that a share of the numbers does not exceed: 0.5 the median, 1 the greatest. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]!;
+}

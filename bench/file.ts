@@ -7,31 +7,20 @@
  * @module
  */
 
-import { spawn } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
-import { fileURLToPath } from "node:url";
+import process from "node:process";
 import { promisify } from "node:util";
 import { consume } from "../src/consume/mod.ts";
 import { type FileBroker, newFile } from "../src/brokers/file/mod.ts";
 import type { Policy } from "../src/core/policy.ts";
+import { inDirectory } from "./directories.ts";
 import { type Figure, median, ratio } from "./figures.ts";
+import { startChild } from "./processes.ts";
 
 const policy: Policy = { visibilityTimeout: 600_000, maxDeliveries: 5 };
 const payload = new Uint8Array(64).fill(120);
 const rounds = 7;
 const flush = promisify(fs.fsync);
-
-/** A directory of its own on the disk of the working directory, removed afterwards. */
-async function inDirectory<T>(run: (dir: string) => Promise<T>): Promise<T> {
-  const dir = fs.mkdtempSync(path.join(process.env.QUEUE_BENCH_DIR ?? os.tmpdir(), "queue-bench-"));
-  try {
-    return await run(dir);
-  } finally {
-    fs.rmSync(dir, { recursive: true, force: true });
-  }
-}
 
 async function withBroker<T>(dir: string, run: (jobs: FileBroker) => Promise<T>): Promise<T> {
   const jobs = await newFile({ dir, policy });
@@ -158,18 +147,7 @@ async function measureColdStart(dir: string): Promise<ColdStart> {
 }
 
 function spawnColdStart(dir: string): Promise<ColdStart> {
-  const script = fileURLToPath(import.meta.url);
-  const args = "Deno" in globalThis ? ["run", "-A", "--no-check", script] : [script];
-  const child = spawn(process.execPath, [...args, "--cold-start", dir], { stdio: ["ignore", "pipe", "inherit"] });
-  return new Promise((resolve, reject) => {
-    let output = "";
-    child.stdout!.on("data", (chunk) => output += chunk);
-    child.on("error", reject);
-    child.on("close", (code) => {
-      if (code === 0) resolve(JSON.parse(output));
-      else reject(new Error(`The cold start ended with code ${code}`));
-    });
-  });
+  return startChild<ColdStart>(import.meta.url, ["--cold-start", dir]).result;
 }
 
 async function measureColdStarts(): Promise<{ deep: ColdStart[]; shallow: ColdStart[] }> {

@@ -6,6 +6,7 @@
 
 import { benchFile } from "./file.ts";
 import { benchMemory } from "./memory.ts";
+import { benchWake } from "./wake.ts";
 
-const benchmarks: Record<string, typeof benchFile> = { file: benchFile, memory: benchMemory };
+const benchmarks: Record<string, typeof benchFile> = { file: benchFile, memory: benchMemory, wake: benchWake };
 console.log(JSON.stringify(await benchmarks[process.argv[2] ?? ""]!()));
