@@ -47,14 +47,13 @@ export interface CommitterOptions {
   /** Where unfinished files lie. */
   readonly temporary: string;
   readonly nonces: NonceSource;
+  /** The most messages of one segment. */
+  readonly segmentMessages: number;
   readonly ready: Shelf;
   readonly delayed: Shelf;
   /** Called after messages became visible to readers. */
   readonly onPublished: () => void;
 }
-
-/** The most messages of one segment. */
-const segmentMessages = 1_000;
 
 /** The most payload of one segment, in bytes; a larger payload has a file of its own. */
 const segmentBytes = 1_048_576;
@@ -124,7 +123,7 @@ export class Committer {
 
   async #commitGroup(group: readonly Pending[]): Promise<void> {
     for (const pending of group) if (pending.submissions.length === 0) pending.resolve();
-    for (const chunk of splitIntoSegments(group)) {
+    for (const chunk of splitIntoSegments(group, this.#options.segmentMessages)) {
       if (this.#hardLinks && await this.#commitItems(chunk)) continue;
       for (const item of chunk) await this.#commitItems([item]);
     }
@@ -251,7 +250,7 @@ export function isLinkRefusal(error: unknown): boolean {
 }
 
 /** Splits what a group holds into segments, in order; what is visible later never shares one with what is visible now. */
-function* splitIntoSegments(group: readonly Pending[]): Generator<Item[], void, undefined> {
+function* splitIntoSegments(group: readonly Pending[], segmentMessages: number): Generator<Item[], void, undefined> {
   let chunk: Item[] = [];
   let bytes = 0;
   for (const owner of group) {

@@ -28,7 +28,6 @@ import { encodeHeaders, encodeWithFooter, readRecord, splitFooter, type StoredRe
 
 const shortestPrefix = 6;
 const longestPrefix = 12;
-const folderSize = 250;
 const folderPattern = /^[0-9A-HJKMNP-TV-Z]{6,12}$/;
 
 /** Where a dead letter lies. */
@@ -82,6 +81,7 @@ export class DeadStore {
   readonly #directory: string;
   readonly #temporary: string;
   readonly #nonces: NonceSource;
+  readonly #folderSize: number;
   readonly #mayEnter: (path: string) => boolean;
 
   constructor(
@@ -89,12 +89,14 @@ export class DeadStore {
     directory: string,
     temporary: string,
     nonces: NonceSource,
+    folderSize: number,
     mayEnter: (path: string) => boolean,
   ) {
     this.#operations = operations;
     this.#directory = directory;
     this.#temporary = temporary;
     this.#nonces = nonces;
+    this.#folderSize = folderSize;
     this.#mayEnter = mayEnter;
   }
 
@@ -255,7 +257,7 @@ export class DeadStore {
       return listed.get(folder);
     };
     return burials.map((burial) => {
-      const place = choosePlace(burial.id, idsIn);
+      const place = choosePlace(burial.id, this.#folderSize, idsIn);
       idsIn(place.folder)!.add(burial.id);
       return { ...burial, ...place };
     });
@@ -276,6 +278,7 @@ export class DeadStore {
 /** The folder that holds a record of an id, or else the shortest that is trusted and not full. */
 function choosePlace(
   id: string,
+  folderSize: number,
   idsIn: (folder: string) => ReadonlySet<string> | undefined,
 ): { folder: string; recorded: boolean } {
   let place: string | undefined;

@@ -12,7 +12,7 @@ import { describeFileError } from "./failures.ts";
 import { DirectoryBroker, type FileBroker } from "./file_broker.ts";
 import { currentPlatform, nodeOperations } from "./node_operations.ts";
 import type { FileOperations } from "./operations.ts";
-import { QueueDirectory } from "./queue_directory.ts";
+import { QueueDirectory, type QueueSizes, queueSizes } from "./queue_directory.ts";
 import { prepareRoot } from "./trust.ts";
 
 /** What `newFile` takes. */
@@ -79,12 +79,16 @@ export async function newFile(config: FileConfig): Promise<FileBroker> {
 }
 
 /** As `newFile`, over any file operations. */
-export async function openFile(config: FileConfig, operations: FileOperations): Promise<FileBroker> {
+export async function openFile(
+  config: FileConfig,
+  operations: FileOperations,
+  sizes: QueueSizes = queueSizes,
+): Promise<FileBroker> {
   const { policy, clock, random } = checkSettings(config);
   try {
     const { path: root, made } = prepareRoot(operations, config.dir);
     await QueueDirectory.prepare(operations, root, made);
-    const directory = hold(operations, root);
+    const directory = hold(operations, root, sizes);
     const unlisten = directory.listen(config.onEvent);
     const onClosed = () => {
       unlisten();
@@ -109,7 +113,7 @@ function checkSettings(config: FileConfig): Sources & { readonly policy: Normali
   return { policy: resolvePolicy(config?.policy), ...resolveSources(config) };
 }
 
-function hold(operations: FileOperations, root: string): QueueDirectory {
+function hold(operations: FileOperations, root: string, sizes: QueueSizes): QueueDirectory {
   let directories = opened.get(operations);
   if (directories === undefined) opened.set(operations, directories = new Map());
   const held = directories.get(root);
@@ -118,7 +122,7 @@ function hold(operations: FileOperations, root: string): QueueDirectory {
     held.holders++;
     return shared;
   }
-  const directory = new QueueDirectory(operations, root);
+  const directory = new QueueDirectory(operations, root, sizes);
   directories.set(root, { reference: new WeakRef(directory), holders: 1 });
   return directory;
 }

@@ -22,11 +22,20 @@ import { type Candidate, WaitingIndex } from "./waiting_index.ts";
 /** The folders below a queue's root. */
 export const states = ["ready", "delayed", "leased", "dead", "once", "pending", "damaged", "tmp", "wake"] as const;
 
-/** How many entries fill a bucket of waiting ones. */
-const waitingBucketSize = 500;
+/** How much goes into one folder or file; only tests choose others, so that a few messages fill them. */
+export interface QueueSizes {
+  /** How many entries fill a bucket of waiting ones. */
+  readonly waitingBucket: number;
+  /** How many leases fill a bucket. */
+  readonly leaseBucket: number;
+  /** How many dead letters fill a folder. */
+  readonly deadFolder: number;
+  /** The most messages of one segment. */
+  readonly segment: number;
+}
 
-/** How many leases fill a bucket. */
-const leaseBucketSize = 1_000;
+/** The sizes of every queue that `newFile` opens. */
+export const queueSizes: QueueSizes = { waitingBucket: 500, leaseBucket: 1_000, deadFolder: 250, segment: 1_000 };
 
 /** The least time between two looks for other processes' work while there is work at hand, in ms. */
 const refreshInterval = 10;
@@ -74,16 +83,16 @@ export class QueueDirectory {
   #refreshCost = 0;
   #lastRecovery = -Infinity;
 
-  constructor(operations: FileOperations, root: string) {
+  constructor(operations: FileOperations, root: string, sizes: QueueSizes) {
     this.operations = operations;
     this.root = root;
-    this.ready = this.#makeShelf("ready", (maker) => new ReadyWriter(maker));
-    this.delayed = this.#makeShelf("delayed", (maker) => new DelayedWriter(maker));
+    this.ready = this.#makeShelf("ready", sizes.waitingBucket, (maker) => new ReadyWriter(maker));
+    this.delayed = this.#makeShelf("delayed", sizes.waitingBucket, (maker) => new DelayedWriter(maker));
     this.leases = new LeaseIndex({
       operations,
       directory: this.pathOf("leased"),
       nonces: this.nonces,
-      bucketSize: leaseBucketSize,
+      bucketSize: sizes.leaseBucket,
       mayEnter: (path) => this.mayEnter(path),
     });
     this.reader = new SegmentReader(operations);
@@ -92,6 +101,7 @@ export class QueueDirectory {
       this.pathOf("dead"),
       this.pathOf("tmp"),
       this.nonces,
+      sizes.deadFolder,
       (path) => this.mayEnter(path),
     );
     this.once = new OnceStore(operations, this.pathOf("once"), this.pathOf("pending"), this.nonces);
@@ -99,6 +109,7 @@ export class QueueDirectory {
       operations,
       temporary: this.pathOf("tmp"),
       nonces: this.nonces,
+      segmentMessages: sizes.segment,
       ready: this.ready,
       delayed: this.delayed,
       onPublished: () => this.announce(),
@@ -319,12 +330,16 @@ export class QueueDirectory {
     this.#unwatch = undefined;
   }
 
-  #makeShelf(state: "ready" | "delayed", makeWriter: (maker: BucketMaker) => Shelf["writer"]): Shelf {
+  #makeShelf(
+    state: "ready" | "delayed",
+    bucketSize: number,
+    makeWriter: (maker: BucketMaker) => Shelf["writer"],
+  ): Shelf {
     const { operations, nonces } = this;
     const directory = this.pathOf(state);
     const mayEnter = (path: string) => this.mayEnter(path);
-    const index = new WaitingIndex({ operations, directory, bucketSize: waitingBucketSize, mayEnter });
-    const maker = new BucketMaker({ operations, directory, nonces, index, bucketSize: waitingBucketSize });
+    const index = new WaitingIndex({ operations, directory, bucketSize, mayEnter });
+    const maker = new BucketMaker({ operations, directory, nonces, index, bucketSize });
     return { maker, writer: makeWriter(maker), index };
   }
 
