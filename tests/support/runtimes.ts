@@ -6,6 +6,7 @@
 
 import { spawnSync } from "node:child_process";
 import process from "node:process";
+import { findBun, findNode } from "../../tools/runtimes.ts";
 
 /** How to run a TypeScript file. */
 export interface Runtime {
@@ -16,6 +17,7 @@ export interface Runtime {
 }
 
 const denoArgs = ["run", "-A", "--no-check"];
+const nodeArgs = ["--no-warnings"];
 
 function runs(command: string): boolean {
   return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
@@ -25,15 +27,18 @@ function runs(command: string): boolean {
 export function currentRuntime(): Runtime {
   const onDeno = "Deno" in globalThis;
   const name = onDeno ? "Deno" : "Bun" in globalThis ? "Bun" : "Node";
-  return { name, command: process.execPath, args: onDeno ? denoArgs : [] };
+  return { name, command: process.execPath, args: onDeno ? denoArgs : name === "Node" ? nodeArgs : [] };
 }
 
-/** This runtime, and Deno and Bun as far as they can be found. */
+/** This runtime, and Deno, Bun and a Node that runs TypeScript as far as they can be found. */
 export function findRuntimes(): Runtime[] {
   const runtimes = [currentRuntime()];
+  const node = findNode();
+  const bun = findBun("Deno" in globalThis ? process.execPath : "deno");
   const candidates: readonly Runtime[] = [
     ...["deno", "node_modules/.bin/deno"].map((command) => ({ name: "Deno", command, args: denoArgs })),
-    ...["bun", "node_modules/bun/bin/bun.exe"].map((command) => ({ name: "Bun", command, args: [] })),
+    ...(bun.found ? [{ name: "Bun", command: bun.path, args: [] }] : []),
+    ...(node.found ? [{ name: "Node", command: node.path, args: nodeArgs }] : []),
   ];
   for (const candidate of candidates) {
     if (!runtimes.some(({ name }) => name === candidate.name) && runs(candidate.command)) runtimes.push(candidate);
