@@ -6,11 +6,12 @@
 
 import { isReleaser } from "../core/capabilities/lease.ts";
 import { isWaker, type Waker } from "../core/capabilities/wake.ts";
+import { nextTurn } from "../core/turn.ts";
 import type { Delivery } from "../core/values.ts";
 import { IdleWait } from "./idle_wait.ts";
 import type { Session } from "./session.ts";
 import { StoragePatience } from "./storage_patience.ts";
-import { nextTurn, Stretch } from "./turn.ts";
+import { Stretch } from "./turn.ts";
 
 /** How many messages there is room for. */
 export interface Demand {

@@ -7,20 +7,6 @@
 const longestStretch = 10;
 const mostMessages = 8_192;
 
-/** Lets timers and I/O of the process run before it resolves. It is no timer: a clock that stands still does not hold it. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    if (typeof MessageChannel === "undefined") return void setTimeout(resolve, 0);
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      port2.close();
-      resolve();
-    };
-    port2.postMessage(0);
-  });
-}
-
 /**
  * Tells when the engine has kept the event loop for long enough: over a broker that answers within promise reactions
  * nothing else would ever run while there is work, the stop's own timer included.

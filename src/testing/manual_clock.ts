@@ -5,6 +5,7 @@
  */
 
 import type { Clock } from "../core/clock.ts";
+import { nextTurn } from "../core/turn.ts";
 
 interface Timer {
   readonly due: number;
@@ -127,16 +128,4 @@ async function settle(): Promise<void> {
   const timer = realSetTimeout(() => fired = true, 0);
   for (let turn = 0; turn < fewestTurns || (!fired && turn < mostTurns); turn++) await nextTurn();
   realClearTimeout(timer);
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => {
-      channel.port1.close();
-      channel.port2.close();
-      resolve();
-    };
-    channel.port2.postMessage(0);
-  });
 }

@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { type MemoryBroker, type MemoryConfig, newMemory } from "../../src/brokers/memory/mod.ts";
 import { consume, type ConsumeEvent, type ConsumeOptions } from "../../src/consume/mod.ts";
 import { type Broker, type BrokerCall, type Policy, wrapBroker } from "../../src/core/mod.ts";
+import { nextTurn } from "../../src/core/turn.ts";
 import { ManualClock } from "../../src/testing/manual_clock.ts";
 
 /** What a test does with one call: answer it, let it through, or both. */
@@ -26,17 +27,7 @@ export function gate(): Gate {
 }
 
 /** Lets promise reactions and a turn of the event loop run. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      port2.close();
-      resolve();
-    };
-    port2.postMessage(0);
-  });
-}
+export const turn: () => Promise<void> = nextTurn;
 
 /** Lets things run until a condition holds; fails after many turns in which it did not. */
 export async function until(condition: () => boolean, what = "The condition"): Promise<void> {
