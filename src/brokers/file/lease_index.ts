@@ -100,6 +100,12 @@ export class LeaseIndex {
     if (deadline < bucket.earliest) bucket.earliest = deadline;
   }
 
+  /** Notes that a lease lies again where it was. */
+  restore(bucketName: string, deadline: number): void {
+    const bucket = this.#known.get(bucketName);
+    if (bucket !== undefined) this.hold(bucket, deadline);
+  }
+
   /** Notes that a lease was settled or lost. */
   settle(bucketName: string): void {
     const bucket = this.#known.get(bucketName);

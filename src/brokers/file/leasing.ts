@@ -12,7 +12,7 @@ import { type Burial, makeDeadRecord } from "./dead_store.ts";
 import { type LeaseBucket, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, parseEntry, parseFailure, renderEntry } from "./names.ts";
 import { attempt, systemCode } from "./operations.ts";
-import type { QueueDirectory } from "./queue_directory.ts";
+import type { QueueDirectory, Taken } from "./queue_directory.ts";
 import type { StoredRecord } from "./records.ts";
 import type { ReadResult } from "./segment_reader.ts";
 
@@ -103,7 +103,7 @@ export class Leasing {
       }
       const count = expired ? entry.deliveries : Math.min(entry.deliveries + 1, maxDeliveryCount);
       const instant = expired ? this.burialDeadline(now) : deadline;
-      const held = this.#moveToLeases(taken.path, { ...entry, instant, state: "l", deliveries: count });
+      const held = this.#lease(taken, { ...entry, instant, state: "l", deliveries: count });
       if (held === undefined) {
         taken.index.noteLoss();
         continue;
@@ -150,6 +150,16 @@ export class Leasing {
     const renewed = this.#moveToLeases(path, { ...entry, instant: deadline });
     if (renewed !== undefined) this.#directory.leases.settle(bucketName);
     return renewed;
+  }
+
+  /** Leases what was taken from the waiting entries, or leaves it the next of them. */
+  #lease(taken: Taken, entry: Entry): HeldEntry | undefined {
+    try {
+      return this.#moveToLeases(taken.path, entry);
+    } catch (error) {
+      this.#directory.giveBack(taken);
+      throw error;
+    }
   }
 
   /** Moves a file to the leases under a fresh name; `undefined` when it was gone. */

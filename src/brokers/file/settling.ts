@@ -11,9 +11,9 @@ import type { TimeSource } from "../../core/clock.ts";
 import type { NormalizedPolicy } from "../../core/policy.ts";
 import { AckOutcome, type Lease, type NackResult, type Receipt } from "../../core/values.ts";
 import { describeFileError } from "./failures.ts";
-import type { Leasing } from "./leasing.ts";
+import type { HeldEntry, Leasing } from "./leasing.ts";
 import { type Entry, parseReceipt, renderFailure } from "./names.ts";
-import { attempt } from "./operations.ts";
+import { attempt, tidyUp } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
 /** How many unlinks `ackMany` makes before the event loop gets a turn: 128 take about 1 ms. */
@@ -153,6 +153,21 @@ export class Settling {
     const deadline = this.#leasing.burialDeadline(now);
     const held = this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
       this.#gone(leased.bucket);
-    await this.#leasing.bury([{ held, failure }], now);
+    try {
+      await this.#leasing.bury([{ held, failure }], now);
+    } catch (error) {
+      this.#giveBack(leased, held);
+      throw error;
+    }
+  }
+
+  /** Puts a lease back under its name after a refusal, so that whoever holds its receipt can try again. */
+  #giveBack({ path, bucket, entry }: Leased, held: HeldEntry): void {
+    const { operations, leases } = this.#directory;
+    tidyUp(() => {
+      operations.rename(held.path, path);
+      leases.settle(held.bucket.name);
+      leases.restore(bucket, entry.instant);
+    });
   }
 }

@@ -452,6 +452,68 @@ test("a batch that was leased is handed out although a later message cannot be r
   assert.deepEqual((await jobs.receive(3)).map(({ deliveries }) => deliveries), [2, 2, 2]);
 });
 
+test("what a refusal kept from being leased is still the next", async () => {
+  using directory = temporaryDirectory();
+  const faulty = faultyOperations();
+  await using jobs = await openQueue(directory.path, { operations: faulty.operations });
+  await jobs.publishMany(["one", "two", "three"].map(bytes));
+  await jobs.publish(bytes("high"), { priority: 2 });
+  for (let attempt = 0; attempt < 3; attempt++) {
+    faulty.arm({ operation: "rename", nth: 1, when: "before", code: "ENOSPC" });
+    await assert.rejects(jobs.receive(5), { reason: "QUEUE_BACKEND_FAILED" });
+  }
+  assert.deepEqual(await drain(jobs, 2), ["high", "one", "two", "three"]);
+});
+
+test("a refused burial leaves the lease with its holder, who may try again", async () => {
+  let told = 0;
+  for (const operation of ["create", "write", "flush", "link", "rename", "makeDirectory"] as const) {
+    for (const when of ["before", "after"] as const) {
+      using directory = temporaryDirectory();
+      const clock = new ManualClock();
+      const faulty = faultyOperations();
+      await using jobs = await openQueue(directory.path, {
+        clock,
+        operations: faulty.operations,
+        policy: { maxDeliveries: 1 },
+      });
+      await jobs.publishMany(["rejected", "nacked", "acknowledged", "left"].map(bytes));
+      const [rejected, nacked, acknowledged] = (await jobs.receive(4)).map(({ lease }) => lease.receipt);
+      const bury = [
+        () => jobs.reject(rejected!, new RangeError()),
+        () => jobs.nack(nacked!, new TypeError()),
+        () => jobs.reject(acknowledged!),
+      ];
+      const inside = ["tmp/", "dead/"].map((folder) => `${directory.path}/${folder}`);
+      const where = (path: unknown) => {
+        return typeof path !== "string" || inside.some((folder) => path.startsWith(folder));
+      };
+      let struck = 0;
+      for (const call of bury) {
+        faulty.arm({ operation, nth: 1, when, code: "ENOSPC", where });
+        const failure = await call().then(() => undefined, (error) => error);
+        if (failure === undefined) continue;
+        assert.ok(isQueueError(failure, "QUEUE_BACKEND_FAILED"), String(failure));
+        struck++;
+      }
+      told += struck;
+      faulty.disarm();
+      if (struck < bury.length) continue;
+      await jobs.ack(acknowledged!);
+      await bury[1]!();
+      await bury[0]!();
+      const letters = await jobs.deadLetters({ max: 5 });
+      assert.deepEqual(letters.map(({ cause }) => cause), ["RangeError", "TypeError"], `${operation} ${when}`);
+      await assert.rejects(bury[0]!(), { reason: "LEASE_EXPIRED" });
+      clock.set(clock.now() + 30_000);
+      assert.deepEqual(await jobs.receive(5), []);
+      const { leased, dead } = await jobs.stats();
+      assert.deepEqual({ leased, dead }, { leased: 0, dead: 3 }, "and lapses as it would have");
+    }
+  }
+  assert.ok(told >= 24, `${told} refusals were told`);
+});
+
 for (const code of ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]) {
   test(`without hard links (${code}) every message has a file of its own, and all goes on`, async () => {
     using directory = temporaryDirectory();
