@@ -11,7 +11,7 @@ import type { Delivery, Receipt } from "../../core/values.ts";
 import { type Burial, makeDeadRecord } from "./dead_store.ts";
 import { type LeaseBucket, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, parseEntry, parseFailure, renderEntry } from "./names.ts";
-import { attempt, systemCode } from "./operations.ts";
+import { attempt, systemCode, tidyUp } from "./operations.ts";
 import type { QueueDirectory, Taken } from "./queue_directory.ts";
 import type { StoredRecord } from "./records.ts";
 import type { ReadResult } from "./segment_reader.ts";
@@ -25,6 +25,9 @@ const reclaimedPerReceive = 256;
  * flush takes, a rival would take the message back, and it would be dead and alive.
  */
 const shortestBurialLease = 30_000;
+
+/** What a read answers for want of something that has nothing to do with the message. */
+const shortages = ["EMFILE", "ENFILE", "ENOMEM", "EINTR", "EAGAIN"];
 
 /** How many renames a receive makes before the event loop gets a turn: 64 take about 1 ms. */
 const renamesPerTurn = 64;
@@ -111,7 +114,7 @@ export class Leasing {
       taken.index.noteWin();
       if (expired) doomed.push({ held, failure: expiredFailure(parseFailure(entry.failure)?.code ?? 0) });
       else {
-        const reading = this.#read(held);
+        const reading = this.#readTaken(taken, entry, held);
         const record = reading instanceof Promise ? await reading : reading;
         if (record !== undefined) deliveries.push(makeDelivery(held, record));
       }
@@ -160,6 +163,32 @@ export class Leasing {
       this.#directory.giveBack(taken);
       throw error;
     }
+  }
+
+  /** Reads what was leased. Where the machine lacks something, the message waits again and no attempt is counted. */
+  #readTaken(taken: Taken, waiting: Entry, held: HeldEntry): ReadResult | Promise<ReadResult> {
+    const fail = (error: unknown): never => {
+      if (shortages.includes(systemCode(error))) this.#putBack(taken, waiting, held);
+      throw error;
+    };
+    try {
+      const reading = this.#read(held);
+      return reading instanceof Promise ? reading.catch(fail) : reading;
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  /** Undoes a lease that nobody was told of. Where that is refused too, it lapses. */
+  #putBack(taken: Taken, waiting: Entry, held: HeldEntry): void {
+    const { operations, leases, nonces } = this.#directory;
+    const name = renderEntry({ ...waiting, nonce: nonces.next() });
+    const path = `${taken.path.slice(0, taken.path.lastIndexOf("/"))}/${name}`;
+    tidyUp(() => {
+      operations.rename(held.path, path);
+      leases.settle(held.bucket.name);
+      this.#directory.giveBack({ ...taken, name, path });
+    });
   }
 
   /** Moves a file to the leases under a fresh name; `undefined` when it was gone. */

@@ -465,6 +465,35 @@ test("what a refusal kept from being leased is still the next", async () => {
   assert.deepEqual(await drain(jobs, 2), ["high", "one", "two", "three"]);
 });
 
+for (const code of ["EMFILE", "ENFILE", "ENOMEM", "EINTR", "EAGAIN"]) {
+  test(`a machine that lacks something (${code}) costs no message an attempt`, async () => {
+    using directory = temporaryDirectory();
+    const clock = new ManualClock();
+    const faulty = faultyOperations();
+    const { operations } = faulty;
+    await using jobs = await openQueue(directory.path, { clock, operations, policy: { maxDeliveries: 2 } });
+    for (const text of ["one", "two", "three"]) await jobs.publish(bytes(text));
+    await jobs.publishAt(bytes("delayed"), new Date(clock.now() + 1));
+    clock.set(clock.now() + 1);
+    for (const operation of ["open", "read", "statusOf"] as const) {
+      for (let attempt = 0; attempt < 3; attempt++) {
+        const where = (path: unknown) => typeof path !== "string" || path.includes("/leased/");
+        faulty.arm({ operation, nth: 1, when: "before", code, where });
+        const found = await jobs.receive(4).catch((error) => {
+          assert.ok(isQueueError(error, "QUEUE_BACKEND_FAILED") && error.fields.code === code);
+          return [];
+        });
+        assert.equal(found.length === 0, faulty.thrown !== undefined, "the first one is refused");
+        for (const { lease } of found) await jobs.release(lease.receipt);
+      }
+    }
+    faulty.disarm();
+    const found = await jobs.receive(5);
+    assert.deepEqual(found.map(({ message }) => textOf(message.payload)), ["one", "two", "three", "delayed"]);
+    assert.deepEqual(found.map(({ deliveries }) => deliveries), [1, 1, 1, 1]);
+  });
+}
+
 test("a refused burial leaves the lease with its holder, who may try again", async () => {
   let told = 0;
   for (const operation of ["create", "write", "flush", "link", "rename", "makeDirectory"] as const) {
