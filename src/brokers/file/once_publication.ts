@@ -61,7 +61,7 @@ export async function publishReserved(directory: QueueDirectory, publication: Re
         throw error instanceof UnknownOutcome ? error : new UnknownOutcome(error);
       }
       // What is published stays so, whatever becomes of old keys.
-      await once.sweep(next, now).catch(() => {});
+      await once.sweep(look, now).catch(() => {});
       return true;
     }
   } finally {

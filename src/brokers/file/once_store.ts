@@ -16,6 +16,9 @@ import { isEntryName, type NonceSource, parseEntry } from "./names.ts";
 import { atPath, attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
 import { splitFooter } from "./records.ts";
 
+/** How many digits of a key's hash name its folder: of 4,096, so that one of a million keys lies among 250. */
+const folderDigits = 3;
+
 /** How many other reservations each new one looks at. */
 const sweptPerKey = 3;
 
@@ -40,14 +43,11 @@ export interface Look {
   readonly newest: string | undefined;
   /** Where the next one will lie. */
   readonly next: string;
+  /** The reservations in the same folder, of whatever key. */
+  readonly neighbours: readonly string[];
 }
 
-interface Generation {
-  readonly number: number;
-  readonly path: string;
-}
-
-const keyPattern = /^([0-9a-f]{64})-([0-9]{10})$/;
+const keyPattern = /^[0-9a-f]{64}-[0-9]{10}$/;
 const pendingPattern = /^[0-9A-HJKMNP-TV-Z]{10}$/;
 
 /**
@@ -83,9 +83,17 @@ export class OnceStore {
   /** The newest reservation of a key and the name that the next one gets. */
   async look(key: string): Promise<Look> {
     const hash = this.#operations.sha256(key);
-    const newest = this.#generations(hash)[0];
-    const next = `${this.#folder(hash)}/${hash}-${String((newest?.number ?? 0) + 1).padStart(10, "0")}`;
-    return { reservation: newest && await this.#readFooter(newest.path), newest: newest?.path, next };
+    const folder = `${this.#directory}/${hash.slice(0, folderDigits)}`;
+    const neighbours = this.#list(folder);
+    const newest = newestGeneration(neighbours, hash);
+    const nextName = `${hash}-${String(newest === undefined ? 1 : newest.number + 1).padStart(10, "0")}`;
+    const path = newest && `${folder}/${newest.name}`;
+    return {
+      reservation: path === undefined ? undefined : await this.#readFooter(path),
+      newest: path,
+      next: `${folder}/${nextName}`,
+      neighbours,
+    };
   }
 
   /** Makes the folder of a key's reservations; its own entry is on the device then. */
@@ -149,12 +157,10 @@ export class OnceStore {
    * Looks at a few reservations beside a key's and removes those that expired some time ago and whose message was moved:
    * every new key looks at more than one, so that spent ones do not pile up.
    */
-  async sweep(reservation: string, now: number): Promise<void> {
-    const folder = reservation.slice(0, reservation.lastIndexOf("/"));
-    const names = this.#operations.list(folder).filter((name) => keyPattern.test(name));
-    for (let look = 0; look < sweptPerKey; look++) {
-      const path = `${folder}/${names[Math.floor(Math.random() * names.length)]}`;
-      if (path === reservation) continue;
+  async sweep({ next, neighbours }: Look, now: number): Promise<void> {
+    const folder = next.slice(0, next.lastIndexOf("/"));
+    for (let look = 0; look < Math.min(sweptPerKey, neighbours.length); look++) {
+      const path = `${folder}/${neighbours[Math.floor(Math.random() * neighbours.length)]}`;
       const footer = await this.#readFooter(path);
       if (footer === undefined || footer.end + expiredKeyLife > now) continue;
       if (this.#exists(this.pendingPath(footer.pending))) continue;
@@ -166,26 +172,13 @@ export class OnceStore {
     return attempt(() => void this.#operations.status(path), "ENOENT");
   }
 
-  #folder(hash: string): string {
-    return `${this.#directory}/${hash.slice(0, 2)}`;
-  }
-
-  /** A hash's reservations, the newest first. */
-  #generations(hash: string): Generation[] {
-    const folder = this.#folder(hash);
-    let names: string[];
+  #list(folder: string): string[] {
     try {
-      names = this.#operations.list(folder);
+      return this.#operations.list(folder).filter((name) => keyPattern.test(name));
     } catch (error) {
       if (systemCode(error) === "ENOENT") return [];
       throw error;
     }
-    const generations: Generation[] = [];
-    for (const name of names) {
-      const match = keyPattern.exec(name);
-      if (match?.[1] === hash) generations.push({ number: Number(match[2]), path: `${folder}/${name}` });
-    }
-    return generations.sort((a, b) => b.number - a.number);
   }
 
   async #readFooter(path: string): Promise<OnceFooter | undefined> {
@@ -206,6 +199,17 @@ export class OnceStore {
       this.#operations.close(descriptor);
     }
   }
+}
+
+/** The name with the greatest number of a hash's. */
+function newestGeneration(names: readonly string[], hash: string): { name: string; number: number } | undefined {
+  let newest: { name: string; number: number } | undefined;
+  for (const name of names) {
+    if (!name.startsWith(hash)) continue;
+    const number = Number(name.slice(hash.length + 1));
+    if (newest === undefined || number > newest.number) newest = { name, number };
+  }
+  return newest;
 }
 
 /** Accepts only a footer that the broker wrote: its names go to the file system. */

@@ -216,7 +216,7 @@ test("expired keys are removed in time, pending ones never", async () => {
   // Keys of one folder, found by trying: a new key looks only beside itself.
   const { sha256 } = unflushedOperations();
   for (let index = 0; known.length < 60; index++) {
-    if (sha256(`key ${index}`).slice(0, 2) === pending[0]!.slice(0, 2)) known.push(`key ${index}`);
+    if (sha256(`key ${index}`).slice(0, 3) === pending[0]!.slice(0, 3)) known.push(`key ${index}`);
   }
   for (const key of known.slice(0, 30)) await jobs.publishOnce(key, bytes("x"), 1_000);
   assert.equal(reservationsOf(dir).length, 31);
@@ -249,7 +249,7 @@ test("a key that is swept while a publisher is about to follow it is reserved on
     ...inner,
     link(existing, name) {
       if (interfered === undefined && name.includes("/once/")) {
-        fs.unlinkSync(`${dir}/once/${expired!.slice(0, 2)}/${expired}`);
+        fs.unlinkSync(`${dir}/once/${expired!.slice(0, 3)}/${expired}`);
         interfered = jobs.publishOnce("key", bytes("mine"), 60_000);
       }
       inner.link(existing, name);
