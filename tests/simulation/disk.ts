@@ -242,6 +242,7 @@ export class Disk {
     for (const change of changes) {
       applyChange(change.directory.entries, change);
       this.#lastChange.set(keyOf(change.directory, change.name), operation);
+      change.directory.changedAt = this.now;
       if (change.to !== undefined) change.to.changedAt = this.now;
     }
     this.#pending.push(operation);

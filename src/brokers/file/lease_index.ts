@@ -8,8 +8,9 @@
  * @module
  */
 
+import { FolderChanges } from "./folder_changes.ts";
 import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
-import { isLeaseBucketName, type NonceSource, parseEntry, renderLeaseBucket } from "./names.ts";
+import { isLeaseBucketName, type NonceSource, parseEntry, parseInstant, renderLeaseBucket } from "./names.ts";
 
 /** A bucket of leases. */
 export interface LeaseBucket {
@@ -62,6 +63,7 @@ const idleBucketLife = 10_000;
 /** The lease buckets of one queue. */
 export class LeaseIndex {
   readonly #options: LeaseIndexOptions;
+  readonly #changes: FolderChanges;
   readonly #known = new Map<string, LeaseBucket>();
   /** The buckets that this process fills, by start. */
   readonly #filling = new Map<number, LeaseBucket>();
@@ -71,6 +73,7 @@ export class LeaseIndex {
 
   constructor(options: LeaseIndexOptions) {
     this.#options = options;
+    this.#changes = new FolderChanges(options.operations, options.directory);
     this.#shared = this.#note(sharedLeaseBucket, false);
     // Nothing is known of it before the first look.
     this.#shared.earliest = Infinity;
@@ -120,23 +123,18 @@ export class LeaseIndex {
   }
 
   /** Looks for what other processes made and removed. */
-  refresh(): void {
-    const present = new Set(this.#options.operations.list(this.#options.directory).filter(isLeaseBucketName));
+  refresh(now: number): void {
+    if (this.#changes.mayHaveChanged(now)) this.#listBuckets(now);
     for (const bucket of [...this.#known.values()]) {
-      if (!present.has(bucket.name)) this.abandon(bucket);
-      else if (!bucket.own) bucket.earliest = Math.min(bucket.earliest, bucket.start);
+      if (!bucket.own) bucket.earliest = Math.min(bucket.earliest, bucket.start);
       else if (bucket.held === 0) this.#removeIdle(bucket);
-    }
-    for (const name of present) {
-      if (!this.#known.has(name) && !this.#refused.has(name)) this.#note(name, false);
     }
   }
 
   /** Leases that have lapsed, at most `max`; lists only buckets that have begun to lapse, and removes emptied ones. */
   *lapsed(now: number, max: number): Generator<LapsedLease, void, undefined> {
     let found = 0;
-    for (const bucket of [...this.#known.values()].sort((a, b) => a.earliest - b.earliest)) {
-      if (bucket.earliest > now && !this.#isOver(bucket, now)) continue;
+    for (const bucket of this.#begun(now)) {
       const names = this.#list(bucket);
       if (names === undefined) continue;
       let left = 0;
@@ -145,7 +143,7 @@ export class LeaseIndex {
       let given = false;
       try {
         for (const name of names) {
-          const deadline = Number(name.slice(0, 13));
+          const deadline = parseInstant(name);
           if (deadline <= now && found < max) {
             found++;
             yield { bucket, name };
@@ -164,6 +162,11 @@ export class LeaseIndex {
     }
   }
 
+  /** Removes what is empty of this process's own, before the process goes. */
+  removeOwn(): void {
+    for (const bucket of [...this.#known.values()]) if (bucket.own && bucket.held === 0) this.#remove(bucket);
+  }
+
   /** A bound below every deadline known, in ms; `undefined` when nothing is known to be leased. */
   firstDeadline(): number | undefined {
     let first = Infinity;
@@ -177,6 +180,23 @@ export class LeaseIndex {
   /** Forgets deadlines and looks at every bucket anew when it is next asked. */
   reset(): void {
     for (const bucket of this.#known.values()) bucket.earliest = bucket.start;
+  }
+
+  /** The buckets that have begun to lapse or are over, the earliest first: there is seldom one, however many there are. */
+  #begun(now: number): LeaseBucket[] {
+    const begun: LeaseBucket[] = [];
+    for (const bucket of this.#known.values()) {
+      if (bucket.earliest <= now || this.#isOver(bucket, now)) begun.push(bucket);
+    }
+    return begun.sort((a, b) => a.earliest - b.earliest);
+  }
+
+  #listBuckets(now: number): void {
+    const present = new Set(this.#changes.list(now).filter(isLeaseBucketName));
+    for (const bucket of [...this.#known.values()]) if (!present.has(bucket.name)) this.abandon(bucket);
+    for (const name of present) {
+      if (!this.#known.has(name) && !this.#refused.has(name)) this.#note(name, false);
+    }
   }
 
   #isOver(bucket: LeaseBucket, now: number): boolean {
@@ -222,7 +242,7 @@ export class LeaseIndex {
   }
 
   #note(name: string, own: boolean): LeaseBucket {
-    const start = Number(name.slice(0, 13));
+    const start = parseInstant(name);
     const path = `${this.#options.directory}/${name}`;
     const bucket: LeaseBucket = {
       name,

@@ -88,6 +88,10 @@ export class Leasing {
     let renames = 0;
     while (deliveries.length < max) {
       const taken = this.#directory.take(now);
+      if (taken === "turn") {
+        await this.#directory.turn();
+        continue;
+      }
       if (taken === undefined) {
         if (refreshed) break;
         refreshed = true;
@@ -95,7 +99,7 @@ export class Leasing {
         if (doomed.length < buriedPerReceive) doomed.push(...await this.#reclaim(now));
         continue;
       }
-      if (++renames % renamesPerTurn === 0) await this.#directory.operations.pause();
+      if (++renames % renamesPerTurn === 0) await this.#directory.turn();
       const entry = parseEntry(taken.name);
       if (entry === undefined) continue;
       const expired = this.#policy.maxAge > 0 && now - entry.enqueuedAt >= this.#policy.maxAge;

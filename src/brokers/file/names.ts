@@ -65,6 +65,11 @@ export function renderInstant(instant: number): string {
   return instant >= 1e12 ? String(instant) : String(instant).padStart(13, "0");
 }
 
+/** The instant that a name or key begins with, in ms. */
+export function parseInstant(name: string): number {
+  return Number(name.slice(0, 13));
+}
+
 /** The name of an entry. */
 export function renderEntry(entry: Entry): string {
   return `${renderInstant(entry.instant)}${entry.state}${entry.id}-${renderInstant(entry.enqueuedAt)}-` +

@@ -11,7 +11,7 @@ import { resolveSources, type Sources } from "../../core/sources.ts";
 import { describeFileError } from "./failures.ts";
 import { DirectoryBroker, type FileBroker } from "./file_broker.ts";
 import { currentPlatform, nodeOperations } from "./node_operations.ts";
-import type { FileOperations } from "./operations.ts";
+import { type FileOperations, tidyUp } from "./operations.ts";
 import { QueueDirectory, type QueueSizes, queueSizes } from "./queue_directory.ts";
 import { prepareRoot } from "./trust.ts";
 
@@ -130,5 +130,7 @@ function hold(operations: FileOperations, root: string, sizes: QueueSizes): Queu
 function release(operations: FileOperations, root: string): void {
   const directories = opened.get(operations);
   const held = directories?.get(root);
-  if (held !== undefined && --held.holders === 0) directories!.delete(root);
+  if (held === undefined || --held.holders > 0) return;
+  directories!.delete(root);
+  tidyUp(() => held.reference.deref()?.leases.removeOwn());
 }

@@ -12,7 +12,7 @@ import { Committer, type Shelf } from "./committer.ts";
 import { DeadStore } from "./dead_store.ts";
 import { UnknownOutcome } from "./failures.ts";
 import { LeaseIndex, sharedLeaseBucket } from "./lease_index.ts";
-import { type Entry, keyLength, NonceSource, parseEntry, renderEntry, renderInstant } from "./names.ts";
+import { type Entry, keyLength, NonceSource, parseEntry, parseInstant, renderEntry, renderInstant } from "./names.ts";
 import { OnceStore } from "./once_store.ts";
 import { attempt, type FileOperations, flushDirectory, flushEntries, tidyUp } from "./operations.ts";
 import { SegmentReader } from "./segment_reader.ts";
@@ -161,12 +161,16 @@ export class QueueDirectory {
     });
   }
 
-  /** Takes the next entry that is due, at the highest level that has one. */
-  take(now: number): Taken | undefined {
+  /**
+   * Takes the next entry that is due, at the highest level that has one; `"turn"` when the event loop should turn before
+   * the walk goes on.
+   */
+  take(now: number): Taken | "turn" | undefined {
     const due = `${renderInstant(now)}~`;
     for (let level = 0; level < 5; level++) {
       const ready = this.ready.index.head(level, noLimit);
       const delayed = this.delayed.index.head(level, due);
+      if (isHeldUp(ready, this.ready.index) || isHeldUp(delayed, this.delayed.index)) return "turn";
       if (ready === undefined && delayed === undefined) continue;
       const fromDelayed = ready === undefined || (delayed !== undefined && delayed.name < ready.name);
       const { index } = fromDelayed ? this.delayed : this.ready;
@@ -180,11 +184,18 @@ export class QueueDirectory {
     return undefined;
   }
 
+  /** Lets the event loop turn, and the walk go on. */
+  async turn(): Promise<void> {
+    await this.operations.pause();
+    this.ready.index.startTurn();
+    this.delayed.index.startTurn();
+  }
+
   /** Lists what the first receive will want. A refusal is left for it to meet. */
   lookAhead(now: number): void {
     tidyUp(() => {
       const first = this.take(now);
-      if (first !== undefined) this.giveBack(first);
+      if (typeof first === "object") this.giveBack(first);
     });
   }
 
@@ -206,7 +217,7 @@ export class QueueDirectory {
     if (ready !== undefined) return 0;
     const delayed = this.delayed.index.firstKey();
     const lapse = this.leases.firstDeadline();
-    const due = Math.min(delayed === undefined ? Infinity : Number(delayed.slice(0, 13)), lapse ?? Infinity);
+    const due = Math.min(delayed === undefined ? Infinity : parseInstant(delayed), lapse ?? Infinity);
     return due === Infinity ? undefined : due;
   }
 
@@ -224,9 +235,9 @@ export class QueueDirectory {
   /** Looks for what other processes did. */
   async look(now: number): Promise<void> {
     const started = this.operations.uptime();
-    this.ready.index.refresh(started);
-    this.delayed.index.refresh(started);
-    this.leases.refresh();
+    await this.ready.index.refresh(started);
+    await this.delayed.index.refresh(started);
+    this.leases.refresh(started);
     await this.#recover(started, now);
   }
 
@@ -414,6 +425,11 @@ export class QueueDirectory {
     if (links > 1 && age > pendingAge) await this.completePending(name, instant);
     else if (links === 1 && age > leftoverAge) attempt(() => this.operations.unlink(path), "ENOENT");
   }
+}
+
+/** Whether there may be an entry that the walk has not come to. */
+function isHeldUp(head: Candidate | undefined, index: WaitingIndex): boolean {
+  return head === undefined && index.needsTurn;
 }
 
 function makeFile(operations: FileOperations, path: string): void {

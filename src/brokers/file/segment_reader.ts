@@ -11,11 +11,15 @@ import { readRecord, type StoredRecord } from "./records.ts";
 /** The largest segment that is kept in memory whole, in bytes: a full one with its headers. */
 const largestShared = 1_500_000;
 
-/** How many segments are kept in memory. */
-const keptSegments = 4;
+/** How many segments are kept in memory, and how many bytes of them at most. */
+const keptSegments = 16;
+const keptBytes = 4 * largestShared;
 
-/** How many segments are remembered as touched once. */
-const touchedSegments = 64;
+/**
+ * How many segments are remembered as touched once, the latest ones: of neighbours that are taken far apart, as those of a
+ * batch due over a year are, reading the whole would serve one only.
+ */
+const touchedSegments = 16;
 
 /** What opening or reading answers where no file lies: nothing, a link, a directory, a pipe, a socket. */
 const noFile = ["ENOENT", "ELOOP", "EISDIR", "ESPIPE", "ENXIO"];
@@ -30,6 +34,7 @@ export type ReadResult = StoredRecord | undefined;
 export class SegmentReader {
   readonly #operations: FileOperations;
   readonly #kept = new Map<string, Uint8Array>();
+  #keptBytes = 0;
   readonly #touched = new Set<string>();
 
   constructor(operations: FileOperations) {
@@ -74,9 +79,20 @@ export class SegmentReader {
       remember(this.#touched, entry.segment);
       return readRecord(bytes, entry.id);
     }
-    this.#kept.set(entry.segment, bytes);
-    if (this.#kept.size > keptSegments) this.#kept.delete(this.#kept.keys().next().value!);
+    this.#keep(entry.segment, bytes);
     return copyFrom(bytes, entry);
+  }
+
+  #keep(segment: string, bytes: Uint8Array): void {
+    this.#drop(segment);
+    this.#kept.set(segment, bytes);
+    this.#keptBytes += bytes.byteLength;
+    while (this.#kept.size > keptSegments || this.#keptBytes > keptBytes) this.#drop(this.#kept.keys().next().value!);
+  }
+
+  #drop(segment: string): void {
+    this.#keptBytes -= this.#kept.get(segment)?.byteLength ?? 0;
+    this.#kept.delete(segment);
   }
 }
 

@@ -7,25 +7,28 @@
  * @module
  */
 
+import { FolderChanges } from "./folder_changes.ts";
 import { type FileOperations, systemCode } from "./operations.ts";
 import { bucketLevel, bucketStart, isBucketName, leastKey, looksLikeEntry } from "./names.ts";
 
-/** A bucket that the walk has not reached, or has listed. */
+/** A bucket as the walk knows it. */
 interface Bucket {
   readonly name: string;
   readonly level: number;
   readonly start: string;
-  /** The least key put into it before it was listed, for a bucket of this process's own. */
+  /** Not reached yet; listed, with something left; listed, with nothing left; removed. */
+  place: "ahead" | "open" | "spent" | "gone";
+  /** The least key that this process put into it before it was listed. */
   least: string | undefined;
-  /** Made by this process, which reports every entry that it adds. */
+  /** Made by this process. */
   readonly own: boolean;
+  /** Its writer has given it up. */
+  abandoned: boolean;
   /** The names still to take, in byte order from `cursor`; taken ones in between are empty strings. */
   names: string[];
   cursor: number;
   /** The most names ever listed at once: a bucket that was full gets no more. */
   seen: number;
-  /** When it was last listed, by the monotonic clock in ms. */
-  listedAt: number;
   /** When it was first found empty, by the monotonic clock in ms. */
   emptySince: number | undefined;
 }
@@ -50,25 +53,36 @@ export interface WaitingIndexOptions {
 /** How long a bucket that may still be written to is left empty before it is removed, in ms. */
 const emptyBucketLife = 10_000;
 
-/** For how long what was listed of another process's bucket is good enough while there is something left of it, in ms. */
-const freshListing = 10;
+/** How many emptied buckets of a level are left for their writers; each is looked into again and again. */
+const keptEmpty = 16;
+
+/** How many buckets the walk lists, or finds empty and removes, before the event loop gets a turn: some 0.5 ms each. */
+const bucketsPerTurn = 8;
+
+/** How many buckets that were found are taken in before the event loop gets a turn: 1,000 take about 2 ms. */
+const insertedPerTurn = 1_000;
 
 const levels = [0, 1, 2, 3, 4] as const;
 
 /** The buckets of one state directory, walked in the order of delivery. */
 export class WaitingIndex {
   readonly #options: WaitingIndexOptions;
+  readonly #changes: FolderChanges;
   readonly #known = new Map<string, Bucket>();
   /** Per level: buckets not reached yet, the next one last. */
-  readonly #closed: Bucket[][] = levels.map(() => []);
-  /** Per level: buckets that were listed. */
+  readonly #ahead: Bucket[][] = levels.map(() => []);
+  /** Per level: buckets that were listed and may have something left. */
   readonly #open: Bucket[][] = levels.map(() => []);
+  /** Per level: buckets of other processes that were emptied, the first one first. */
+  readonly #spent: Bucket[][] = levels.map(() => []);
   readonly #refused = new Set<string>();
+  #entered = 0;
   /** How far from the head entries are picked, so that rivals do not all run for the same one. */
   #spread = 0;
 
   constructor(options: WaitingIndexOptions) {
     this.#options = options;
+    this.#changes = new FolderChanges(options.operations, options.directory);
   }
 
   /** Notes a bucket that this process made. */
@@ -76,10 +90,10 @@ export class WaitingIndex {
     this.#insert(name, true);
   }
 
-  /** Notes an entry that this process put into one of its own buckets. */
+  /** Notes an entry that this process put into a bucket. */
   addEntry(bucketName: string, name: string): void {
-    const bucket = this.#known.get(bucketName) ?? this.#insert(bucketName, true);
-    if (!this.#open[bucket.level]!.includes(bucket)) {
+    const bucket = this.#known.get(bucketName) ?? this.#insert(bucketName, false);
+    if (bucket.place === "ahead") {
       if (bucket.least === undefined || name < bucket.least) bucket.least = name;
       return;
     }
@@ -90,10 +104,49 @@ export class WaitingIndex {
       bucket.cursor = 0;
     } else if (names[names.length - 1]! < name) names.push(name);
     else names.splice(insertionPoint(names, bucket.cursor, name), 0, name);
+    if (bucket.place === "spent") this.#putAt(bucket, "open");
   }
 
   /**
-   * The next entry of a level, left in place.
+   * A bucket that is there already and that an entry may be put into, whoever made it, so that processes which publish
+   * little do not leave a bucket each; how many entries it holds, or `undefined` when there is none.
+   *
+   * @param key What the entry sorts by; the bucket is the one with the greatest start that is not above it.
+   * @param prefix What the bucket's start begins with.
+   */
+  findBucket(level: number, key: string, prefix: string): { name: string; count: number } | undefined {
+    let best: Bucket | undefined;
+    for (const bucket of this.#known.values()) {
+      const { start } = bucket;
+      if (bucket.level !== level || start > key || start === leastKey || !start.startsWith(prefix)) continue;
+      if (!bucket.abandoned && (best === undefined || bucket.name > best.name)) best = bucket;
+    }
+    if (best === undefined) return undefined;
+    const { operations, directory, mayEnter } = this.#options;
+    const path = `${directory}/${best.name}`;
+    if (!best.own && !mayEnter(path)) return undefined;
+    const names = listOrNothing(operations, path);
+    return names && { name: best.name, count: names.length };
+  }
+
+  /** Tells that a bucket will not be written to any more by this process. */
+  abandon(name: string): void {
+    const bucket = this.#known.get(name);
+    if (bucket !== undefined) bucket.abandoned = true;
+  }
+
+  /** Whether the walk stopped to let the event loop turn; `startTurn` lets it go on. */
+  get needsTurn(): boolean {
+    return this.#entered >= bucketsPerTurn;
+  }
+
+  /** Lets the walk list some more buckets. */
+  startTurn(): void {
+    this.#entered = 0;
+  }
+
+  /**
+   * The next entry of a level, left in place; none while the walk needs a turn.
    *
    * @param limit Entries whose key is not below it are not due.
    */
@@ -131,9 +184,9 @@ export class WaitingIndex {
         const name = skipTaken(bucket);
         if (name !== undefined && (first === undefined || name < first)) first = name;
       }
-      const closed = this.#closed[level]!;
-      for (let at = closed.length - 1; at >= 0; at--) {
-        const { start, least = start } = closed[at]!;
+      const ahead = this.#ahead[level]!;
+      for (let at = ahead.length - 1; at >= 0; at--) {
+        const { start, least = start } = ahead[at]!;
         if (first !== undefined && start >= first) break;
         if (first === undefined || least < first) first = least;
       }
@@ -141,49 +194,67 @@ export class WaitingIndex {
     return first;
   }
 
-  /** Looks for what other processes made and removed. */
-  refresh(now: number): void {
-    const present = new Set(this.#options.operations.list(this.#options.directory));
-    for (const bucket of [...this.#known.values()]) {
-      if (!present.has(bucket.name)) this.#forget(bucket);
-    }
-    // Nearly always later than all that is known, and in that order.
-    for (const name of [...present].sort()) {
-      if (!this.#known.has(name) && !this.#refused.has(name) && isBucketName(name)) this.#insert(name, false);
-    }
+  /** Looks for what other processes made and removed; `now` by the monotonic clock in ms. */
+  async refresh(now: number): Promise<void> {
+    if (this.#changes.mayHaveChanged(now)) await this.#listBuckets(now);
+    let relisted = 0;
     for (const level of levels) {
-      for (const bucket of [...this.#open[level]!]) {
-        const isStale = !bucket.own && now - bucket.listedAt >= freshListing;
-        if (isStale || skipTaken(bucket) === undefined) this.#relist(bucket, now);
+      // Those of this process's own too: a process that has just begun may have put something into one.
+      for (const bucket of [...this.#open[level]!, ...this.#spent[level]!]) {
+        if (bucket.place === "gone") continue;
+        if (++relisted % bucketsPerTurn === 0) await this.#options.operations.pause();
+        this.#relist(bucket, now);
       }
     }
   }
 
   /** Forgets what was listed, so that the next walk lists anew. */
   reset(): void {
-    this.#known.clear();
-    for (const level of levels) {
-      this.#closed[level] = [];
-      this.#open[level] = [];
+    this.#forgetAllBut(new Set());
+    this.#changes.reset();
+  }
+
+  async #listBuckets(now: number): Promise<void> {
+    const names = this.#changes.list(now);
+    this.#forgetAllBut(new Set(names));
+    const isNew = (name: string) => !this.#known.has(name) && !this.#refused.has(name) && isBucketName(name);
+    const found = names.filter(isNew).sort();
+    for (let from = 0; from < found.length; from += insertedPerTurn) {
+      if (from > 0) await this.#options.operations.pause();
+      const fresh: Bucket[][] = levels.map(() => []);
+      // Meanwhile another look may have found them too.
+      for (const name of found.slice(from, from + insertedPerTurn).filter(isNew)) {
+        const bucket = makeBucket(name, false);
+        this.#known.set(name, bucket);
+        fresh[bucket.level]!.push(bucket);
+      }
+      for (const level of levels) this.#ahead[level] = mergeBackwards(this.#ahead[level]!, fresh[level]!);
     }
   }
 
   /** The open bucket whose head comes next at a level; lists buckets as the walk reaches them. */
   #reach(level: number, limit: string): Bucket | undefined {
-    const closed = this.#closed[level]!;
     for (;;) {
       let best: Bucket | undefined;
       let bestName = limit;
+      let emptied: Bucket | undefined;
       for (const bucket of this.#open[level]!) {
         const name = skipTaken(bucket);
-        if (name !== undefined && name < bestName) {
+        if (name === undefined) {
+          if (!bucket.own) emptied = bucket;
+        } else if (name < bestName) {
           best = bucket;
           bestName = name;
         }
       }
-      const next = closed.at(-1);
+      if (emptied !== undefined) {
+        this.#putAside(emptied);
+        continue;
+      }
+      const next = this.#ahead[level]!.at(-1);
       if (next === undefined || next.start >= bestName) return best;
-      closed.pop();
+      if (this.needsTurn) return undefined;
+      this.#entered++;
       this.#enter(next);
     }
   }
@@ -195,29 +266,33 @@ export class WaitingIndex {
       this.#forget(bucket);
       return;
     }
-    this.#open[bucket.level]!.push(bucket);
+    this.#putAt(bucket, "open");
     this.#relist(bucket, undefined);
     // An empty bucket with later ones behind it has been left by its writer; one of this process's own, or one for what
     // comes to the front, may have been made a moment ago, and whoever made it would wait for its flush for nothing.
     const mayBeNew = bucket.own || bucket.start === leastKey;
-    if (bucket.names.length === 0 && !mayBeNew && this.#closed[bucket.level]!.length > 0) this.#remove(bucket);
+    if (bucket.names.length === 0 && !mayBeNew && this.#ahead[bucket.level]!.length > 0) this.#remove(bucket);
+  }
+
+  /** Keeps an emptied bucket of another process in mind for a while; a few of them, and none that was full. */
+  #putAside(bucket: Bucket): void {
+    this.#putAt(bucket, "spent");
+    const spent = this.#spent[bucket.level]!;
+    if (bucket.seen >= this.#options.bucketSize) this.#remove(bucket);
+    else if (spent.length > keptEmpty) this.#remove(spent[0]!);
   }
 
   #relist(bucket: Bucket, now: number | undefined): void {
     const { operations, directory, bucketSize } = this.#options;
-    const path = `${directory}/${bucket.name}`;
-    try {
-      bucket.names = operations.list(path).filter(looksLikeEntry).sort();
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT") throw error;
-      this.#forget(bucket);
-      return;
-    }
-    bucket.listedAt = operations.uptime();
+    const names = listOrNothing(operations, `${directory}/${bucket.name}`);
+    if (names === undefined) return this.#forget(bucket);
+    bucket.names = names.filter(looksLikeEntry).sort();
     bucket.cursor = 0;
     bucket.seen = Math.max(bucket.seen, bucket.names.length);
-    if (bucket.names.length > 0) bucket.emptySince = undefined;
-    else if (now !== undefined) {
+    if (bucket.names.length > 0) {
+      bucket.emptySince = undefined;
+      if (bucket.place === "spent") this.#putAt(bucket, "open");
+    } else if (now !== undefined) {
       bucket.emptySince ??= now;
       if (bucket.seen >= bucketSize || now - bucket.emptySince >= emptyBucketLife) this.#remove(bucket);
     }
@@ -228,7 +303,7 @@ export class WaitingIndex {
     try {
       this.#options.operations.removeDirectory(`${this.#options.directory}/${bucket.name}`);
     } catch (error) {
-      // Something is in it again, or was never ours: leave it.
+      // Something is in it again, or was never ours: the next look lists it.
       if (["ENOTEMPTY", "EEXIST"].includes(systemCode(error))) return;
       if (systemCode(error) !== "ENOENT") throw error;
     }
@@ -236,31 +311,46 @@ export class WaitingIndex {
   }
 
   #insert(name: string, own: boolean): Bucket {
-    const bucket: Bucket = {
-      name,
-      level: bucketLevel(name),
-      start: bucketStart(name),
-      least: undefined,
-      own,
-      names: [],
-      cursor: 0,
-      seen: 0,
-      listedAt: -Infinity,
-      emptySince: undefined,
-    };
+    const bucket = makeBucket(name, own);
     this.#known.set(name, bucket);
-    const closed = this.#closed[bucket.level]!;
+    const ahead = this.#ahead[bucket.level]!;
     let at = 0;
-    while (at < closed.length && closed[at]!.name > name) at++;
-    closed.splice(at, 0, bucket);
+    while (at < ahead.length && ahead[at]!.name > name) at++;
+    ahead.splice(at, 0, bucket);
     return bucket;
+  }
+
+  #listFor(bucket: Bucket): Bucket[] {
+    const lists = { ahead: this.#ahead, open: this.#open, spent: this.#spent };
+    return bucket.place === "gone" ? [] : lists[bucket.place][bucket.level]!;
+  }
+
+  #putAt(bucket: Bucket, place: Bucket["place"]): void {
+    const list = this.#listFor(bucket);
+    const at = list.lastIndexOf(bucket);
+    if (at >= 0) list.splice(at, 1);
+    bucket.place = place;
+    this.#listFor(bucket).push(bucket);
   }
 
   #forget(bucket: Bucket): void {
     this.#known.delete(bucket.name);
-    for (const list of [this.#open[bucket.level]!, this.#closed[bucket.level]!]) {
-      const at = list.indexOf(bucket);
-      if (at >= 0) list.splice(at, 1);
+    this.#putAt(bucket, "gone");
+  }
+
+  /** Forgets all buckets but some, in one pass however many they are. */
+  #forgetAllBut(present: ReadonlySet<string>): void {
+    let left = 0;
+    for (const bucket of this.#known.values()) {
+      if (present.has(bucket.name)) continue;
+      bucket.place = "gone";
+      this.#known.delete(bucket.name);
+      left++;
+    }
+    for (const name of this.#refused) if (!present.has(name)) this.#refused.delete(name);
+    if (left === 0) return;
+    for (const lists of [this.#ahead, this.#open, this.#spent]) {
+      for (const level of levels) lists[level] = lists[level]!.filter(({ place }) => place !== "gone");
     }
   }
 
@@ -271,6 +361,45 @@ export class WaitingIndex {
     const name = bucket.names[index]!;
     return name !== "" && name < limit ? index : bucket.cursor;
   }
+}
+
+function makeBucket(name: string, own: boolean): Bucket {
+  return {
+    name,
+    level: bucketLevel(name),
+    start: bucketStart(name),
+    place: "ahead",
+    least: undefined,
+    own,
+    abandoned: false,
+    names: [],
+    cursor: 0,
+    seen: 0,
+    emptySince: undefined,
+  };
+}
+
+/** The names in a bucket; `undefined` when it is gone. */
+function listOrNothing(operations: FileOperations, path: string): string[] | undefined {
+  try {
+    return operations.list(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    return undefined;
+  }
+}
+
+/** Joins buckets sorted from the last to the first with some that are sorted the other way. */
+function mergeBackwards(backwards: Bucket[], others: readonly Bucket[]): Bucket[] {
+  if (others.length === 0) return backwards;
+  const merged: Bucket[] = [];
+  let left = others.length;
+  for (const bucket of backwards) {
+    while (left > 0 && others[left - 1]!.name > bucket.name) merged.push(others[--left]!);
+    merged.push(bucket);
+  }
+  while (left > 0) merged.push(others[--left]!);
+  return merged;
 }
 
 /** Moves a bucket's cursor past entries taken out of order; returns the head's name. */
