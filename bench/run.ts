@@ -6,7 +6,13 @@
 
 import { benchFile } from "./file.ts";
 import { benchMemory } from "./memory.ts";
+import { benchScale } from "./scale.ts";
 import { benchWake } from "./wake.ts";
 
-const benchmarks: Record<string, typeof benchFile> = { file: benchFile, memory: benchMemory, wake: benchWake };
+const benchmarks: Record<string, typeof benchFile> = {
+  file: benchFile,
+  memory: benchMemory,
+  wake: benchWake,
+  scale: benchScale,
+};
 console.log(JSON.stringify(await benchmarks[process.argv[2] ?? ""]!()));

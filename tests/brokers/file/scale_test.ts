@@ -8,9 +8,9 @@ import { openFile } from "../../../src/brokers/file/new_file.ts";
 import type { FileBroker } from "../../../src/brokers/file/mod.ts";
 import type { FileOperations } from "../../../src/brokers/file/operations.ts";
 import { queueSizes } from "../../../src/brokers/file/queue_directory.ts";
-import type { Priority } from "../../../src/core/priority.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
 import { unflushedOperations } from "../../support/file_faults.ts";
+import { longestDelay, queueShapes } from "../../support/queue_shapes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { SeededRandom } from "../memory/random.ts";
@@ -46,61 +46,12 @@ function counted() {
   return { operations: operations as unknown as FileOperations, seen };
 }
 
-/** Fills a queue in one of the shapes that a large one may have. */
-const shapes: Readonly<Record<string, (dir: string, count: number, clock: ManualClock) => Promise<void>>> = {
-  async "one writer's batches"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock });
-    for (let done = 0; done < count; done += 500) await jobs.publishMany(Array(500).fill(bytes("x")));
-  },
-  async "eight writers at once"(dir, count, clock) {
-    const writers = await Promise.all(Array.from({ length: 8 }, () => openQueue(dir, { clock })));
-    for (let done = 0; done < count; done += 400) {
-      await Promise.all(writers.map((jobs) => jobs.publishMany(Array(50).fill(bytes("x")))));
-      clock.set(clock.now() + 1);
-    }
-    for (const jobs of writers) await jobs.close();
-  },
-  async "one message a second"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock });
-    for (let done = 0; done < count; done += 100) {
-      await Promise.all(Array.from({ length: 100 }, () => {
-        clock.set(clock.now() + 1_000);
-        return jobs.publish(bytes("x"));
-      }));
-    }
-  },
-  async "all due in one instant"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock });
-    const at = new Date(clock.now() + day);
-    for (let done = 0; done < count; done += 500) await jobs.publishMany(Array(500).fill({ payload: bytes("x"), at }));
-  },
-  async "spread over a year"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock });
-    const random = new SeededRandom(1);
-    const item = () => ({ payload: bytes("x"), at: new Date(clock.now() + day + random.below(365 * day)) });
-    for (let done = 0; done < count; done += 500) await jobs.publishMany(Array.from({ length: 500 }, item));
-  },
-  async "all five levels mixed"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock });
-    const item = (_: unknown, index: number) => ({ payload: bytes("x"), priority: (index % 5 - 2) as Priority });
-    for (let done = 0; done < count; done += 500) await jobs.publishMany(Array.from({ length: 500 }, item));
-  },
-  async "beside dead letters"(dir, count, clock) {
-    await using jobs = await openQueue(dir, { clock, policy: { maxDeliveries: 1, maxAge: 1_000 } });
-    await jobs.publishMany(Array(count / 2).fill(bytes("dead")));
-    clock.set(clock.now() + 1_000);
-    while ((await jobs.receive(1)).length > 0 || jobs.wake().in === 0 && jobs.wake().scheduled);
-    assert.equal((await jobs.stats()).dead, count / 2);
-    for (let done = 0; done < count / 2; done += 500) await jobs.publishMany(Array(500).fill(bytes("x")));
-  },
-};
-
 /** Calls and listed names for each of some messages, received and acknowledged one by one by a process that has just opened. */
 async function costOf(shape: string, count: number): Promise<{ calls: number; names: number; received: number }> {
   using directory = temporaryDirectory();
   const clock = new ManualClock();
-  await shapes[shape]!(directory.path, count, clock);
-  clock.set(clock.now() + 400 * day);
+  await queueShapes[shape]!((policy) => openQueue(directory.path, { clock, policy }), count, clock);
+  clock.set(clock.now() + longestDelay);
   const { operations, seen } = counted();
   // One look is all there is time for, however slow the machine.
   await using jobs = await openQueue(directory.path, { clock, operations: { ...operations, uptime: () => 0 } });
@@ -118,7 +69,7 @@ async function take(jobs: FileBroker): Promise<boolean> {
   return delivery !== undefined;
 }
 
-for (const shape of Object.keys(shapes)) {
+for (const shape of Object.keys(queueShapes)) {
   test(`a receive asks the file system for as much with 12,000 waiting as with 1,000: ${shape}`, async () => {
     const shallow = await costOf(shape, 1_000);
     const deep = await costOf(shape, 12_000);
