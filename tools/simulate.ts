@@ -1,7 +1,10 @@
 /**
- * Cuts the power of many random programs, in as many processes as there are cores: `deno task simulate [programs] [seed]`,
- * by default 500 programs from a seed of today. A failing program is named by its seed, and `deno task simulate 1 SEED`
- * runs it again.
+ * Crashes many random programs at every step, in as many processes as there are cores:
+ *
+ * - `deno task simulate [programs] [seed]`: by default 2 000 programs from a seed of today;
+ * - `deno task simulate --hours 1 [seed]`: as many as that time allows, the hours may be a fraction.
+ *
+ * A program that fails is named with the command that runs it again. The last line counts programs.
  *
  * @module
  */
@@ -12,55 +15,94 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { runProgram } from "../tests/simulation/program.ts";
 
-/** How many verbs a program has; every step that its disk makes is a place where the power may go. */
+/** How many verbs a program has; every step that its disk makes is one before which it crashes. */
 const verbs = 30;
 
-/** Runs programs one after another in this process; how many broke the queue. */
-async function runHere(programs: number, seed: number): Promise<number> {
-  let failed = 0;
-  for (let offset = 0; offset < programs; offset++) {
-    try {
-      await runProgram({ seed: seed + offset, verbs, cuts: 1 });
-    } catch (error) {
-      failed++;
-      console.error((error as Error).message);
-    }
-  }
-  return failed;
+/** Which programs one process runs: every `stride`th from the first on. */
+interface Share {
+  readonly first: number;
+  readonly stride: number;
+  readonly programs: number;
+  /** When it starts no more, in ms since 1970. */
+  readonly until: number;
 }
 
-function runBeside(programs: number, seed: number): Promise<number> {
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+}
+
+async function runShare({ first, stride, programs, until }: Share): Promise<Counts> {
+  let passed = 0;
+  let failed = 0;
+  for (let index = 0; index < programs && Date.now() < until; index++) {
+    const seed = first + index * stride;
+    try {
+      await runProgram({ seed, verbs, crashes: 1 });
+      passed++;
+    } catch (error) {
+      failed++;
+      console.error(`${(error as Error).message}\n  again: deno task simulate 1 ${seed}`);
+    }
+  }
+  return { passed, failed };
+}
+
+function runBeside(share: Share): Promise<Counts> {
   const script = fileURLToPath(import.meta.url);
-  const args = ["run", "-A", "--no-check", script, "--here", String(programs), String(seed)];
+  const args = ["run", "-A", "--no-check", script, "--share", JSON.stringify(share)];
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     let output = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => output += text);
     child.on("error", reject);
-    child.on("close", (code) => code === 0 ? resolve(Number(output)) : resolve(programs));
+    child.on("close", (code) => {
+      if (code === 0) return resolve(JSON.parse(output) as Counts);
+      console.error(`The process for every ${share.stride}th program from ${share.first} on ended with code ${code}`);
+      resolve({ passed: 0, failed: 1 });
+    });
   });
 }
 
+/** What the arguments ask for; `undefined` when they cannot be understood. */
+function readArguments(args: readonly string[]): { programs: number; first: number; hours: number } | undefined {
+  const timed = args[0] === "--hours";
+  const hours = timed ? Number(args[1]) : Infinity;
+  const [programs, seed] = timed ? [Infinity, args[2]] : [Number(args[0] ?? 2_000), args[1]];
+  const first = Number(seed ?? Math.floor(Date.now() / 86_400_000) * 100_000);
+  const known = hours > 0 && (timed || (Number.isSafeInteger(programs) && programs > 0)) && Number.isSafeInteger(first);
+  return known ? { programs, first, hours } : undefined;
+}
+
 if (import.meta.main) {
-  const here = process.argv[2] === "--here";
-  const [programs, seed] = process.argv.slice(here ? 3 : 2).map(Number);
-  if (here) {
-    console.log(await runHere(programs!, seed!));
+  if (process.argv[2] === "--share") {
+    const share = JSON.parse(process.argv[3]!) as Share;
+    console.log(JSON.stringify(await runShare(share)));
     process.exit(0);
   }
-  const count = programs ?? 500;
-  const first = seed ?? Math.floor(Date.now() / 86_400_000) * 100_000;
-  if (!(Number.isSafeInteger(count) && count > 0 && Number.isSafeInteger(first))) {
-    console.error("Cannot simulate: expected a number of programs and a seed, both whole");
+  const asked = readArguments(process.argv.slice(2));
+  if (asked === undefined) {
+    console.error("Cannot simulate: expected [programs] [seed], both whole, or --hours and a number above 0 [seed]");
     process.exit(2);
   }
-  console.log(`Programs ${first} to ${first + count - 1}, ${verbs} verbs each, the power cut at every step`);
-  const cores = Math.min(os.cpus().length, count);
-  const shares = Array.from({ length: cores }, (_, core) => {
-    const from = Math.floor(count * core / cores);
-    return runBeside(Math.floor(count * (core + 1) / cores) - from, first + from);
-  });
-  const failed = (await Promise.all(shares)).reduce((sum, share) => sum + share, 0);
-  console.log(`${count - failed} passed, ${failed} failed`);
+  const { programs, first, hours } = asked;
+  const what = programs === Infinity ? `Programs for ${hours} h` : `${programs} programs`;
+  console.log(`${what} from seed ${first}, ${verbs} verbs each, a crash before every step`);
+  const until = hours === Infinity ? Number.MAX_SAFE_INTEGER : Date.now() + hours * 3_600_000;
+  const stride = Math.min(os.cpus().length, programs);
+  const most = Number.MAX_SAFE_INTEGER;
+  const shares = Array.from({ length: stride }, (_, core) => ({
+    first: first + core,
+    stride,
+    programs: programs === Infinity ? most : Math.ceil((programs - core) / stride),
+    until,
+  }));
+  let passed = 0;
+  let failed = 0;
+  for (const counts of await Promise.all(shares.map(runBeside))) {
+    passed += counts.passed;
+    failed += counts.failed;
+  }
+  console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 ? 1 : 0;
 }

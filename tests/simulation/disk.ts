@@ -1,10 +1,11 @@
 /**
- * A disk that can lose power: what is flushed is kept apart from what is not.
+ * A disk that can lose power, and processes that can die: what is flushed is kept apart from what is not.
  *
  * The model is that of a journalling file system. A rename, link or unlink happens whole or not at all. What was not
  * flushed may be lost, operations on different names independently, but never so that an operation is kept without
  * those it builds on: the one that made its source name, those that emptied a folder it removed. Data that was not
- * flushed may be absent or torn. A folder whose own entry is lost is lost with all it holds, flushed or not.
+ * flushed may be absent or torn. A folder whose own entry is lost is lost with all it holds, flushed or not. A process
+ * that dies leaves everything as it was.
  *
  * @module
  */
@@ -15,10 +16,11 @@ import type { Random } from "./random.ts";
 
 interface FileNode {
   readonly kind: "file";
-  readonly id: number;
+  /** Replaced by every write and never changed in place, so that copies of the disk share it. */
   data: Uint8Array;
   /** What of the data is on the device; `undefined` while nothing is. */
   flushed: Uint8Array | undefined;
+  links: number;
   changedAt: number;
 }
 
@@ -49,14 +51,48 @@ interface PendingOperation {
 }
 
 function fail(code: string, path: string): never {
-  throw Object.assign(new Error(`${code}: ${path}`), { code, path });
+  // Refusals are a part of how the broker works, and a stack would cost more than all the rest.
+  throw Object.assign(Object.create(Error.prototype) as Error, { message: `${code}: ${path}`, code, path });
+}
+
+const numbers = new WeakMap<Uint8Array, number>();
+let lastNumber = 0;
+
+/** A number that stands for bytes, which nobody changes in place. */
+function numberOf(bytes: Uint8Array): number {
+  let number = numbers.get(bytes);
+  if (number === undefined) numbers.set(bytes, number = bytes.byteLength === 0 ? 0 : ++lastNumber);
+  return number;
+}
+
+const hashes = new Map<string, string>();
+
+/** The SHA-256 of a text, which many programs ask for the same few texts. */
+export function sha256(text: string): string {
+  let hash = hashes.get(text);
+  if (hash === undefined) hashes.set(text, hash = createHash("sha256").update(text).digest("hex"));
+  return hash;
+}
+
+/** What a step of a process that was killed throws. */
+export class ProcessDied extends Error {
+  override readonly name = "ProcessDied";
+}
+
+/** A file with the path under which it was found. */
+export interface FoundFile {
+  readonly name: string;
+  /** The same array in every copy of the disk as long as nobody wrote to the file. */
+  readonly data: Uint8Array;
+  /** How many names it has. */
+  readonly links: number;
 }
 
 /** A disk and everything on it. */
 export class Disk {
   /** The file system's own clock, in ms. */
   now = 1_000_000;
-  /** Called before every step with its name, for tests that break the broker on purpose or crash it. */
+  /** Called before every step that changes something or flushes, for whoever crashes or breaks what runs on it. */
   beforeStep: ((step: string, path: string) => void) | undefined;
   /** Where flushes and pauses wait until the scheduler lets them go on; `undefined` lets them go on at once. */
   park: ((what: string) => Promise<void>) | undefined;
@@ -64,10 +100,65 @@ export class Disk {
   #pending: PendingOperation[] = [];
   #lastChange = new Map<string, PendingOperation>();
   #sequence = 0;
-  #nodes = 1;
+  #directories = 1;
+  /** Whether what is not flushed is kept apart; a disk that will not lose power saves the trouble. */
+  readonly #tracked: boolean;
+  /** Processes of an earlier generation are dead. */
+  #generation = 0;
+
+  constructor(tracked = true) {
+    this.#tracked = tracked;
+  }
+
+  /** Ends every process, as SIGKILL does: what they did stays done, and they do nothing more. */
+  kill(): void {
+    this.#generation++;
+  }
+
+  /** Puts what lies at a path on the device within one step, which no real flush can; nothing where nothing lies. */
+  flushNow(path: string): void {
+    const node = this.#look(path);
+    if (node !== undefined) this.#flush(node, new Set(this.#pending), node.kind === "file" ? node.data : undefined);
+  }
+
+  /** The names in a directory; none where there is no directory. */
+  names(path: string): string[] {
+    const node = this.#look(path);
+    return node?.kind === "directory" ? [...node.entries.keys()] : [];
+  }
+
+  /** The files in a directory; none where there is no directory. */
+  files(path: string): FoundFile[] {
+    const node = this.#look(path);
+    const found: FoundFile[] = [];
+    if (node?.kind !== "directory") return found;
+    for (const [name, file] of node.entries) {
+      if (file.kind === "file") found.push({ name, data: file.data, links: file.links });
+    }
+    return found;
+  }
+
+  /** Two disks with the same print hold the same names and data. */
+  print(): string {
+    let print = "";
+    const add = (directory: DirectoryNode) => {
+      for (const [name, node] of directory.entries) {
+        print += name;
+        if (node.kind === "file") print += ` ${numberOf(node.data)}\n`;
+        else {
+          print += "/\n";
+          add(node);
+          print += "\n";
+        }
+      }
+    };
+    add(this.#root);
+    return print;
+  }
 
   /** The file operations of one process on this disk. */
   process(): FileOperations {
+    const born = this.#generation;
     const descriptors = new Map<number, Node>();
     let nextDescriptor = 3;
     const open = (node: Node) => {
@@ -75,21 +166,24 @@ export class Disk {
       return nextDescriptor++;
     };
     const nodeOf = (descriptor: number) => descriptors.get(descriptor) ?? fail("EBADF", String(descriptor));
-    const step = (name: string, path: string) => this.beforeStep?.(name, path);
+    const step = (name: string, path: string) => {
+      if (born === this.#generation) this.beforeStep?.(name, path);
+      if (born !== this.#generation) throw new ProcessDied(`Died before ${name}`);
+    };
     return {
       makeDirectory: (path) => {
-        step("makeDirectory", path);
         const { directory, name } = this.#parent(path);
         if (directory.entries.has(name)) fail("EEXIST", path);
-        this.#do([{ directory, name, to: this.#directory(this.#nodes++) }]);
+        step("makeDirectory", path);
+        this.#do([{ directory, name, to: this.#directory(this.#directories++) }]);
       },
       removeDirectory: (path) => {
-        step("removeDirectory", path);
         const { directory, name } = this.#parent(path);
         const node = directory.entries.get(name) ?? fail("ENOENT", path);
         if (node.kind !== "directory") return fail("ENOTDIR", path);
         if (node.entries.size > 0) fail("ENOTEMPTY", path);
         const emptied = this.#pending.filter(({ changes }) => changes.some((change) => change.directory === node));
+        step("removeDirectory", path);
         this.#do([{ directory, name, to: undefined }], emptied);
       },
       list: (path) => {
@@ -97,36 +191,36 @@ export class Disk {
         return node.kind === "directory" ? [...node.entries.keys()] : fail("ENOTDIR", path);
       },
       rename: (from, to) => {
-        step("rename", to);
         const source = this.#parent(from);
         const node = source.directory.entries.get(source.name) ?? fail("ENOENT", from);
         const target = this.#parent(to);
         // Two names of one file: the call succeeds and does nothing.
         if (target.directory.entries.get(target.name) === node) return;
+        step("rename", to);
         this.#do([{ ...source, to: undefined }, { ...target, to: node }]);
       },
       link: (existing, name) => {
-        step("link", name);
         const node = this.#find(existing);
         const target = this.#parent(name);
         if (target.directory.entries.has(target.name)) fail("EEXIST", name);
+        step("link", name);
         this.#do([{ ...target, to: node }]);
       },
       unlink: (path) => {
-        step("unlink", path);
         const { directory, name } = this.#parent(path);
         if (!directory.entries.has(name)) fail("ENOENT", path);
+        step("unlink", path);
         this.#do([{ directory, name, to: undefined }]);
       },
       create: (path) => {
-        step("create", path);
         const { directory, name } = this.#parent(path);
         if (directory.entries.has(name)) fail("EEXIST", path);
+        step("create", path);
         const node: FileNode = {
           kind: "file",
-          id: this.#nodes++,
           data: new Uint8Array(0),
           flushed: undefined,
+          links: 0,
           changedAt: this.now,
         };
         this.#do([{ directory, name, to: node }]);
@@ -150,7 +244,7 @@ export class Disk {
         // What comes after its beginning is not part of a flush.
         const begun = new Set(this.#pending);
         const data = node.kind === "file" ? node.data : undefined;
-        await this.park?.("flush");
+        if (this.park !== undefined) await this.park("flush");
         step("flush", node.kind);
         this.#flush(node, begun, data);
       },
@@ -163,16 +257,22 @@ export class Disk {
       watch: () => () => {},
       pause: () => this.park?.("pause") ?? Promise.resolve(),
       uptime: () => this.now,
-      sha256: (text) => createHash("sha256").update(text).digest("hex"),
+      sha256,
     };
+  }
+
+  /** The disk as it is, for a look at what would be if every process died now; it cannot lose power. */
+  copy(): Disk {
+    return this.#copy(new Disk(false), (directory) => directory.entries, (file) => file.data);
   }
 
   /**
    * The disk as it may be after the power was cut now: everything flushed, and an allowed part of what was not.
    *
    * @param kept The chance that an operation that was not flushed survives, 0 to 1.
+   * @param tracked Whether the new disk can lose power again.
    */
-  cutPower(random: Random, kept: number): Disk {
+  cutPower(random: Random, kept: number, tracked = false): Disk {
     const pending = new Set(this.#pending);
     const survives = new Set<PendingOperation>();
     for (const operation of this.#pending) {
@@ -180,49 +280,70 @@ export class Disk {
         survives.add(operation);
       }
     }
-    const after = new Disk();
-    after.now = this.now + 1;
-    const copies = new Map<Node, Node>();
-    const copy = (node: Node): Node => {
-      const known = copies.get(node);
-      if (known !== undefined) return known;
-      const made = node.kind === "file" ? copyFile(node, random) : after.#directory(node.id);
-      copies.set(node, made);
-      if (node.kind === "directory" && made.kind === "directory") {
-        for (const [name, child] of this.#entriesAfter(node, survives)) {
-          const copied = copy(child);
-          made.entries.set(name, copied);
-          made.flushed.set(name, copied);
-        }
+    const changed = new Map<DirectoryNode, Map<string, Node>>();
+    for (const operation of survives) {
+      for (const change of operation.changes) {
+        let entries = changed.get(change.directory);
+        if (entries === undefined) changed.set(change.directory, entries = new Map(change.directory.flushed));
+        applyChange(entries, change);
       }
-      return made;
-    };
-    after.#root = copy(this.#root) as DirectoryNode;
-    after.#nodes = this.#nodes;
-    return after;
+    }
+    return this.#copy(
+      new Disk(tracked),
+      (directory) => changed.get(directory) ?? directory.flushed,
+      (file) => dataAfter(file, random),
+    );
   }
 
-  #entriesAfter(directory: DirectoryNode, survives: ReadonlySet<PendingOperation>): Map<string, Node> {
-    const entries = new Map(directory.flushed);
-    for (const operation of survives) {
-      for (const change of operation.changes) if (change.directory === directory) applyChange(entries, change);
-    }
-    return entries;
+  /** A copy with the entries and data that it is told. */
+  #copy(
+    after: Disk,
+    entriesOf: (directory: DirectoryNode) => ReadonlyMap<string, Node>,
+    dataOf: (file: FileNode) => Uint8Array,
+  ): Disk {
+    after.now = this.now;
+    after.#directories = this.#directories;
+    const files = new Map<FileNode, FileNode>();
+    const copyDirectory = (node: DirectoryNode): DirectoryNode => {
+      const made = after.#directory(node.id);
+      made.changedAt = node.changedAt;
+      for (const [name, child] of entriesOf(node)) {
+        made.entries.set(name, child.kind === "directory" ? copyDirectory(child) : copyFile(child));
+      }
+      return after.#tracked ? { ...made, flushed: new Map(made.entries) } : made;
+    };
+    const copyFile = (node: FileNode): FileNode => {
+      let made = files.get(node);
+      if (made === undefined) {
+        const data = dataOf(node);
+        files.set(node, made = { kind: "file", data, flushed: data, links: 0, changedAt: node.changedAt });
+      }
+      made.links++;
+      return made;
+    };
+    after.#root = copyDirectory(this.#root);
+    return after;
   }
 
   #directory(id: number): DirectoryNode {
     return { kind: "directory", id, entries: new Map(), flushed: new Map(), changedAt: this.now };
   }
 
-  #find(path: string): Node {
+  #look(path: string): Node | undefined {
     let node: Node = this.#root;
-    for (const name of path.split("/")) {
-      if (name === "") continue;
-      const child: Node | undefined = node.kind === "directory" ? node.entries.get(name) : undefined;
-      if (child === undefined) return fail("ENOENT", path);
+    for (let start = 1; start < path.length;) {
+      let end = path.indexOf("/", start);
+      if (end < 0) end = path.length;
+      const child: Node | undefined = node.kind === "directory" ? node.entries.get(path.slice(start, end)) : undefined;
+      if (child === undefined) return undefined;
       node = child;
+      start = end + 1;
     }
     return node;
+  }
+
+  #find(path: string): Node {
+    return this.#look(path) ?? fail("ENOENT", path);
   }
 
   #parent(path: string): { directory: DirectoryNode; name: string } {
@@ -233,19 +354,28 @@ export class Disk {
   }
 
   #do(changes: readonly NameChange[], alsoNeeds: readonly PendingOperation[] = []): void {
+    for (const change of changes) this.#change(change);
+    if (!this.#tracked) return;
     const needs = new Set(alsoNeeds);
     for (const { directory, name } of changes) {
       const last = this.#lastChange.get(keyOf(directory, name));
       if (last !== undefined) needs.add(last);
     }
     const operation: PendingOperation = { sequence: this.#sequence++, changes, needs: [...needs] };
-    for (const change of changes) {
-      applyChange(change.directory.entries, change);
-      this.#lastChange.set(keyOf(change.directory, change.name), operation);
-      change.directory.changedAt = this.now;
-      if (change.to !== undefined) change.to.changedAt = this.now;
-    }
+    for (const { directory, name } of changes) this.#lastChange.set(keyOf(directory, name), operation);
     this.#pending.push(operation);
+  }
+
+  #change({ directory, name, to }: NameChange): void {
+    const before = directory.entries.get(name);
+    if (before?.kind === "file") {
+      before.links--;
+      before.changedAt = this.now;
+    }
+    if (to?.kind === "file") to.links++;
+    directory.changedAt = this.now;
+    if (to !== undefined) to.changedAt = this.now;
+    applyChange(directory.entries, { directory, name, to });
   }
 
   #flush(node: Node, begun: ReadonlySet<PendingOperation>, data: Uint8Array | undefined): void {
@@ -274,18 +404,9 @@ export class Disk {
   }
 
   #status(node: Node): FileStatus {
-    const links = node.kind === "file" ? this.#countLinks(node, this.#root) : 2;
+    const links = node.kind === "file" ? node.links : 2;
     const size = node.kind === "file" ? node.data.byteLength : 0;
     return { kind: node.kind, mode: node.kind === "file" ? 0o600 : 0o700, links, size, changedAt: node.changedAt };
-  }
-
-  #countLinks(file: FileNode, directory: DirectoryNode): number {
-    let links = 0;
-    for (const node of directory.entries.values()) {
-      if (node === file) links++;
-      else if (node.kind === "directory") links += this.#countLinks(file, node);
-    }
-    return links;
   }
 }
 
@@ -298,22 +419,18 @@ function applyChange(entries: Map<string, Node>, { name, to }: NameChange): void
   else entries.set(name, to);
 }
 
-/** A file after a power cut: what was flushed of it, or of what was not, something, nothing or a torn half. */
-function copyFile(file: FileNode, random: Random): FileNode {
-  let data = file.flushed;
-  if (data !== file.data) {
-    const luck = random.next();
-    if (luck < 1 / 3) data = file.data;
-    else if (luck < 2 / 3) {
-      data = file.data.slice();
-      data.fill(0, Math.floor(random.next() * data.byteLength));
-    } else data ??= new Uint8Array(0);
+/** A file's data after a power cut: what was flushed, or of what was not, all, nothing, a part, or zeroes in its place. */
+function dataAfter(file: FileNode, random: Random): Uint8Array {
+  if (file.flushed === file.data) return file.data;
+  const torn = Math.floor(random.next() * file.data.byteLength);
+  switch (random.below(4)) {
+    case 0:
+      return file.data;
+    case 1:
+      return file.data.slice().fill(0, torn);
+    case 2:
+      return file.data.slice(0, Math.max(torn, file.flushed?.byteLength ?? 0));
+    default:
+      return file.flushed ?? new Uint8Array(0);
   }
-  return {
-    kind: "file",
-    id: file.id,
-    data: data ?? new Uint8Array(0),
-    flushed: data ?? new Uint8Array(0),
-    changedAt: file.changedAt,
-  };
 }

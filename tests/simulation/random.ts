@@ -37,17 +37,38 @@ export class Random {
   }
 }
 
-/** Makes the platform's random sources follow a seed until the returned function is called. */
-export function seedPlatform(random: Random): () => void {
+/** A stream of numbers for one part of a run, whatever the other parts draw. */
+export function randomFor(seed: number, part: number): Random {
+  return new Random(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(part + 1, 0x85ebca6b));
+}
+
+/** The platform's random sources while a run decides what they give. */
+export interface SeededPlatform {
+  /** Draws from a stream from now on; returns the one before. */
+  use(random: Random): Random;
+  /** Gives the platform its own sources back. */
+  restore(): void;
+}
+
+/** Makes the platform's random sources follow a stream. */
+export function seedPlatform(random: Random): SeededPlatform {
   const originalRandom = Math.random;
   const originalValues = crypto.getRandomValues;
-  Math.random = () => random.next();
+  let current = random;
+  Math.random = () => current.next();
   crypto.getRandomValues = ((array: Uint8Array) => {
-    for (let index = 0; index < array.length; index++) array[index] = random.below(256);
+    for (let index = 0; index < array.length; index++) array[index] = current.below(256);
     return array;
   }) as typeof crypto.getRandomValues;
-  return () => {
-    Math.random = originalRandom;
-    crypto.getRandomValues = originalValues;
+  return {
+    use(next) {
+      const before = current;
+      current = next;
+      return before;
+    },
+    restore() {
+      Math.random = originalRandom;
+      crypto.getRandomValues = originalValues;
+    },
   };
 }

@@ -9,10 +9,14 @@ import type { Random } from "./random.ts";
 /** Promise reactions that are let run before the next decision: more than any chain of them in the broker. */
 const reactions = 60;
 
+/** For how many times as many a call may go on without waiting for the disk. */
+const patience = 100;
+
 /** Holds what waits for the disk or for its turn, and lets one go on at a time, whichever the seed says. */
 export class Scheduler {
   readonly #random: Random;
-  readonly #parked: (() => void)[] = [];
+  #parked: (() => void)[] = [];
+  #abandoned = false;
 
   constructor(random: Random) {
     this.#random = random;
@@ -23,28 +27,31 @@ export class Scheduler {
     return new Promise((resolve) => this.#parked.push(resolve));
   }
 
-  /** Lets calls go on, one after another, until all of them have settled. */
-  async settle(calls: readonly Promise<unknown>[]): Promise<void> {
-    let settled = 0;
-    for (const call of calls) call.then(() => settled++, () => settled++);
-    await quiet();
-    while (settled < calls.length) {
-      if (this.#parked.length === 0) throw new Error("A call waits for nothing: it would wait for ever");
-      this.#parked.splice(this.#random.below(this.#parked.length), 1)[0]!();
-      await quiet();
-    }
+  /** Lets nothing go on that waits: whoever waited is dead. */
+  abandon(): void {
+    this.#parked = [];
+    this.#abandoned = true;
   }
 
-  /** Lets everything that waits go on, whatever it was. */
-  async drain(): Promise<void> {
+  /** Lets calls go on, one after another, until all of them have settled or were abandoned. */
+  async settle(calls: readonly Promise<unknown>[]): Promise<void> {
+    let settled = 0;
+    this.#abandoned = false;
+    for (const call of calls) call.then(() => settled++, () => settled++);
     await quiet();
-    while (this.#parked.length > 0) {
+    while (settled < calls.length && !this.#abandoned) {
+      for (let round = 0; this.#parked.length === 0 && settled < calls.length; round++) {
+        if (round === patience) throw new Error("A call waits for nothing: it would wait for ever");
+        await quiet();
+      }
+      if (settled === calls.length || this.#abandoned) return;
       this.#parked.splice(this.#random.below(this.#parked.length), 1)[0]!();
       await quiet();
     }
   }
 }
 
-async function quiet(): Promise<void> {
+/** Lets promise reactions run. */
+export async function quiet(): Promise<void> {
   for (let reaction = 0; reaction < reactions; reaction++) await undefined;
 }
