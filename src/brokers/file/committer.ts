@@ -19,6 +19,7 @@ import {
   tidyUp,
 } from "./operations.ts";
 import { encodeHeaders, recordLength, writeRecord } from "./records.ts";
+import { Slices } from "./slices.ts";
 import type { WaitingIndex } from "./waiting_index.ts";
 
 /** A message on its way to the device. */
@@ -57,9 +58,6 @@ export interface CommitterOptions {
 
 /** The most payload of one segment, in bytes; a larger payload has a file of its own. */
 const segmentBytes = 1_048_576;
-
-/** How many names are linked before the event loop gets a turn: 64 take about 0.6 ms. */
-const linksPerTurn = 64;
 
 /** How far a caller's submissions have come. */
 export interface Progress {
@@ -166,6 +164,7 @@ export class Committer {
 
   async #nameAll(path: string, placed: readonly Placed[], touched: Set<OwnBucket>): Promise<void> {
     const { operations } = this.#options;
+    const slices = Slices.of(operations);
     const named: string[] = [];
     const name = (target: string) => {
       named.push(target);
@@ -174,7 +173,7 @@ export class Committer {
     };
     try {
       for (const [index, place] of placed.entries()) {
-        if (index > 0 && index % linksPerTurn === 0) await operations.pause();
+        if (index > 0 && slices.isOver) await slices.giveWay();
         this.#put(place, touched, name);
       }
     } catch (error) {

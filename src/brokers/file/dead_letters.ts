@@ -11,9 +11,6 @@ import type { DeadEntry, ReadLetter } from "./dead_store.ts";
 import { describeFileError } from "./failures.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
-/** How many letters are read before the event loop gets a turn: 64 take about 2 ms. */
-const lettersPerTurn = 64;
-
 type ReplayOutcome = "replayed" | "gone" | "expired";
 
 /** The dead letters of one directory under one policy. */
@@ -29,9 +26,9 @@ export class DeadLetters {
   /** A page in id order. */
   async page(after: string, max: number, signal: AbortSignal | undefined): Promise<DeadLetter[]> {
     const page: DeadLetter[] = [];
-    let seen = 0;
+    const { slices } = this.#directory;
     for (const entry of this.#directory.dead.walk(after)) {
-      if (++seen % lettersPerTurn === 0) await this.#directory.operations.pause();
+      if (slices.isOver) await slices.giveWay();
       signal?.throwIfAborted();
       const read = await this.#directory.dead.read(entry);
       if (read !== undefined) page.push(read.letter);
@@ -87,11 +84,11 @@ export class DeadLetters {
     act: (entry: DeadEntry) => boolean | Promise<boolean>,
   ): Promise<number> {
     let done = 0;
-    let seen = 0;
+    const { slices } = this.#directory;
     for (const entry of this.#directory.dead.walk(after)) {
       try {
         signal?.throwIfAborted();
-        if (++seen % lettersPerTurn === 0) await this.#directory.operations.pause();
+        if (slices.isOver) await slices.giveWay();
         if (await act(entry)) done++;
       } catch (error) {
         throw signal?.aborted ? error : describeFileError(error, "work through the dead letters", done);

@@ -153,7 +153,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   receive(max: number, options?: CallOptions): Promise<Delivery[]> {
-    return this.#call("receive", options, async () => {
+    return this.#paced("receive", options, async () => {
       const now = readClock(this.#clock);
       const deadline = instantAfter(now, this.policy.visibilityTimeout, "clock");
       await this.#retention.sweep(now);
@@ -162,15 +162,15 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   ack(receipt: Receipt, options?: CallOptions): Promise<void> {
-    return this.#call("acknowledge", options, () => this.#settling.ack(receipt));
+    return this.#paced("acknowledge", options, () => this.#settling.ack(receipt));
   }
 
   ackMany(receipts: readonly Receipt[], options?: CallOptions): Promise<AckOutcome[]> {
-    return this.#call("acknowledge", options, () => this.#settling.ackMany(receipts));
+    return this.#paced("acknowledge", options, () => this.#settling.ackMany(receipts));
   }
 
   nack(receipt: Receipt, cause?: unknown, options?: CallOptions): Promise<NackResult> {
-    return this.#call(
+    return this.#paced(
       "hand back",
       options,
       () => this.#settling.nack(receipt, cause, (deliveries) => retryDelay(this.policy, deliveries, this.#random)),
@@ -178,7 +178,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   nackAfter(receipt: Receipt, cause: unknown, delay: number, options?: CallOptions): Promise<NackResult> {
-    return this.#call("hand back", options, () => {
+    return this.#paced("hand back", options, () => {
       const wait = Math.max(0, readDuration(delay, "delay"));
       instantAfter(readClock(this.#clock), wait, "delay");
       return this.#settling.nack(receipt, cause, () => wait);
@@ -186,18 +186,18 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   reject(receipt: Receipt, cause?: unknown, options?: CallOptions): Promise<void> {
-    return this.#call("reject", options, () => this.#settling.reject(receipt, cause));
+    return this.#paced("reject", options, () => this.#settling.reject(receipt, cause));
   }
 
   release(receipt: Receipt, options?: ReleaseOptions): Promise<void> {
-    return this.#call("release", options, () => {
+    return this.#paced("release", options, () => {
       const delay = Math.max(0, readDuration(options?.delay ?? 0, "delay"));
       return this.#settling.release(receipt, delay);
     });
   }
 
   extend(receipt: Receipt, by: number, options?: CallOptions): Promise<Lease> {
-    return this.#call("extend", options, () => {
+    return this.#paced("extend", options, () => {
       const length = readDuration(by, "by");
       if (length <= 0) refuseArgument("by", by, "more than 0 ms");
       return this.#settling.extend(receipt, length);
@@ -209,7 +209,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   deadLettersAfter(options: PageOptions): Promise<DeadLetter[]> {
-    return this.#call(
+    return this.#paced(
       "read dead letters",
       options,
       () => this.#dead.page(options.after ?? "", options.max, options.signal),
@@ -218,15 +218,15 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   replayDeadLetter(id: string, options?: CallOptions): Promise<void> {
-    return this.#call("replay a dead letter", options, () => this.#dead.replay(id, readClock(this.#clock)));
+    return this.#paced("replay a dead letter", options, () => this.#dead.replay(id, readClock(this.#clock)));
   }
 
   deleteDeadLetter(id: string, options?: CallOptions): Promise<void> {
-    return this.#call("delete a dead letter", options, () => this.#dead.delete(id));
+    return this.#paced("delete a dead letter", options, () => this.#dead.delete(id));
   }
 
   replayDeadLetters(options: MaxOptions): Promise<number> {
-    return this.#call(
+    return this.#paced(
       "replay dead letters",
       options,
       () => this.#dead.replayMany(options.max, readClock(this.#clock), options.signal),
@@ -235,7 +235,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   purgeDeadLetters(options: PurgeDeadLettersOptions): Promise<number> {
-    return this.#call(
+    return this.#paced(
       "purge dead letters",
       options,
       () => this.#dead.purge(readInstant(options.before, "before"), options.max, options.signal),
@@ -253,7 +253,7 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   messages(options: PageOptions): Promise<LiveMessage[]> {
-    return this.#call(
+    return this.#paced(
       "list messages",
       options,
       () => this.#listing.page(options.after ?? "", options.max, options.signal),
@@ -285,11 +285,11 @@ export class DirectoryBroker implements CompleteBroker {
   }
 
   stats(options?: CallOptions): Promise<Stats> {
-    return this.#call("count", options, () => this.#listing.stats(readClock(this.#clock), options?.signal));
+    return this.#paced("count", options, () => this.#listing.stats(readClock(this.#clock), options?.signal));
   }
 
   purge(options?: CallOptions): Promise<PurgeResult> {
-    return this.#call("purge", options, async () => {
+    return this.#paced("purge", options, async () => {
       const result = await this.#listing.purge(options?.signal);
       this.#directory.forgetEntries();
       this.#directory.announce();
@@ -360,10 +360,30 @@ export class DirectoryBroker implements CompleteBroker {
     try {
       return await run();
     } catch (error) {
-      throw describeFileError(error, operation);
+      throw signal?.aborted && error === signal.reason ? error : describeFileError(error, operation);
     } finally {
       if (--this.#running === 0) this.#rested?.();
     }
+  }
+
+  /**
+   * A call that waits for its turn when many are made at once. Not a publish: its place in the order is that of its call,
+   * and what it writes is gathered.
+   */
+  #paced<T>(
+    operation: string,
+    options: CallOptions | undefined,
+    run: () => T | Promise<T>,
+    check?: () => void,
+  ): Promise<T> {
+    const { slices } = this.#directory;
+    return this.#call(operation, options, async () => {
+      if (slices.isOver) {
+        await slices.giveWay();
+        options?.signal?.throwIfAborted();
+      }
+      return await run();
+    }, check);
   }
 
   async #commit(publication: Publication, now: number): Promise<Message> {

@@ -29,9 +29,6 @@ const shortestBurialLease = 30_000;
 /** What a read answers for want of something that has nothing to do with the message. */
 const shortages = ["EMFILE", "ENFILE", "ENOMEM", "EINTR", "EAGAIN"];
 
-/** How many renames a receive makes before the event loop gets a turn: 64 take about 1 ms. */
-const renamesPerTurn = 64;
-
 /** A leased entry: where it lies and what its name says. */
 export interface HeldEntry {
   readonly bucket: LeaseBucket;
@@ -85,8 +82,9 @@ export class Leasing {
     doomed: Doomed[],
     { max, now, deadline, refreshed }: { max: number; now: number; deadline: number; refreshed: boolean },
   ): Promise<void> {
-    let renames = 0;
+    const { slices } = this.#directory;
     while (deliveries.length < max) {
+      if (slices.isOver) await slices.giveWay();
       const taken = this.#directory.take(now);
       if (taken === "turn") {
         await this.#directory.turn();
@@ -99,7 +97,6 @@ export class Leasing {
         if (doomed.length < buriedPerReceive) doomed.push(...await this.#reclaim(now));
         continue;
       }
-      if (++renames % renamesPerTurn === 0) await this.#directory.turn();
       const entry = parseEntry(taken.name);
       if (entry === undefined) continue;
       const expired = this.#policy.maxAge > 0 && now - entry.enqueuedAt >= this.#policy.maxAge;
@@ -133,10 +130,11 @@ export class Leasing {
   /** Moves entries to the dead letters; each is removed from the leases once its letter is on the device. */
   async bury(doomed: readonly Doomed[], now: number): Promise<void> {
     if (doomed.length === 0) return;
-    const { dead, operations, leases } = this.#directory;
+    const { dead, operations, leases, slices } = this.#directory;
     const burials: Burial[] = [];
     const buried: HeldEntry[] = [];
     for (const { held, failure } of doomed) {
+      if (slices.isOver) await slices.giveWay();
       const record = await this.#read(held);
       if (record === undefined) continue;
       burials.push({ id: held.entry.id, record: makeDeadRecord(record, held.entry, failure, now) });
@@ -214,11 +212,12 @@ export class Leasing {
 
   /** Hands lapsed leases back to the waiting entries; those out of attempts are returned for burial. */
   async #reclaim(now: number): Promise<Doomed[]> {
-    const { leases, ready } = this.#directory;
+    const { leases, ready, slices } = this.#directory;
     const doomed: Doomed[] = [];
     let found = 0;
     for (const { bucket, name } of leases.lapsed(now, reclaimedPerReceive)) {
       if (++found === reclaimedPerReceive) this.#cutShort = true;
+      if (slices.isOver) await slices.giveWay();
       const entry = parseEntry(name)!;
       const path = `${bucket.path}/${name}`;
       if (entry.deliveries >= this.#policy.maxDeliveries) {

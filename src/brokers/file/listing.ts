@@ -29,12 +29,6 @@ const liveStates: readonly LiveState[] = ["ready", "delayed", "leased"];
 /** How many names an iteration over everything keeps in memory, each pass over the queue: some 20 MB. */
 const idsPerPass = 50_000;
 
-/** How many payloads are read before the event loop gets a turn: 64 take about 2 ms. */
-const readsPerTurn = 64;
-
-/** How long a pass runs before the event loop gets a turn, in ms. */
-const passSlice = 5;
-
 /** Walks the names of one queue. */
 export class Listing {
   readonly #directory: QueueDirectory;
@@ -80,8 +74,8 @@ export class Listing {
     for (let from = after;;) {
       const listed = await this.#firstIds(from, max, signal);
       const page: LiveMessage[] = [];
-      for (const [index, item] of listed.entries()) {
-        await this.#giveWay(index, signal);
+      for (const item of listed) {
+        await this.#giveWay(signal);
         const live = await this.#read(item);
         if (live !== undefined) page.push(live);
       }
@@ -95,8 +89,8 @@ export class Listing {
   async *all(after: string, signal: AbortSignal | undefined): AsyncGenerator<LiveMessage, void, undefined> {
     for (let from = after;;) {
       const listed = await this.#firstIds(from, idsPerPass, signal);
-      for (const [index, item] of listed.entries()) {
-        await this.#giveWay(index, signal);
+      for (const item of listed) {
+        await this.#giveWay(signal);
         const live = await this.#read(item);
         if (live !== undefined) yield live;
       }
@@ -107,11 +101,12 @@ export class Listing {
 
   /** Removes every live message. */
   async purge(signal: AbortSignal | undefined): Promise<PurgeResult> {
-    const { operations } = this.#directory;
+    const { operations, slices } = this.#directory;
     let queued = 0;
     let leased = 0;
     for await (const { state, path, names } of this.#folders(signal)) {
       for (const name of names) {
+        if (slices.isOver) await slices.giveWay();
         if (parseEntry(name) === undefined) continue;
         if (!attempt(() => operations.unlink(`${path}/${name}`), "ENOENT")) continue;
         if (state === "leased") leased++;
@@ -122,8 +117,7 @@ export class Listing {
   }
 
   async *#folders(signal: AbortSignal | undefined): AsyncGenerator<Folder, void, undefined> {
-    const { operations } = this.#directory;
-    let started = operations.uptime();
+    const { operations, slices } = this.#directory;
     for (const state of liveStates) {
       const isFolder = state === "leased" ? isLeaseBucketName : isBucketName;
       const directory = this.#directory.pathOf(state);
@@ -132,27 +126,26 @@ export class Listing {
         const path = `${directory}/${bucket}`;
         const names = this.#directory.mayEnter(path) ? listOrNothing(() => operations.list(path)) : [];
         yield { state, path, names };
-        if (operations.uptime() - started < passSlice) continue;
-        await operations.pause();
-        started = operations.uptime();
+        if (slices.isOver) await slices.giveWay();
       }
     }
   }
 
   async #countDead(signal: AbortSignal | undefined): Promise<number> {
-    const { dead, operations } = this.#directory;
+    const { dead, slices } = this.#directory;
     let count = 0;
-    for (const [index, folder] of dead.folders().entries()) {
+    for (const folder of dead.folders()) {
       signal?.throwIfAborted();
-      if (index > 0 && index % 16 === 0) await operations.pause();
+      if (slices.isOver) await slices.giveWay();
       count += dead.entriesOf(folder).length;
     }
     return count;
   }
 
-  /** Lets the event loop turn every few payloads, and an aborted call end. */
-  async #giveWay(index: number, signal: AbortSignal | undefined): Promise<void> {
-    if (index > 0 && index % readsPerTurn === 0) await this.#directory.operations.pause();
+  /** Lets the event loop turn in time, and an aborted call end. */
+  async #giveWay(signal: AbortSignal | undefined): Promise<void> {
+    const { slices } = this.#directory;
+    if (slices.isOver) await slices.giveWay();
     signal?.throwIfAborted();
   }
 

@@ -16,6 +16,7 @@ import { type Entry, keyLength, NonceSource, parseEntry, parseInstant, renderEnt
 import { OnceStore } from "./once_store.ts";
 import { attempt, type FileOperations, flushDirectory, flushEntries, tidyUp } from "./operations.ts";
 import { SegmentReader } from "./segment_reader.ts";
+import { Slices } from "./slices.ts";
 import { findDistrust, prepareState } from "./trust.ts";
 import { type Candidate, WaitingIndex } from "./waiting_index.ts";
 
@@ -66,6 +67,7 @@ export interface Taken extends Candidate {
 export class QueueDirectory {
   readonly operations: FileOperations;
   readonly root: string;
+  readonly slices: Slices;
   readonly nonces: NonceSource = new NonceSource();
   readonly wake: WakeSource = new WakeSource();
   readonly ready: Shelf;
@@ -85,6 +87,7 @@ export class QueueDirectory {
 
   constructor(operations: FileOperations, root: string, sizes: QueueSizes) {
     this.operations = operations;
+    this.slices = Slices.of(operations);
     this.root = root;
     this.ready = this.#makeShelf("ready", sizes.waitingBucket, (maker) => new ReadyWriter(maker));
     this.delayed = this.#makeShelf("delayed", sizes.waitingBucket, (maker) => new DelayedWriter(maker));
@@ -236,7 +239,9 @@ export class QueueDirectory {
   async look(now: number): Promise<void> {
     const started = this.operations.uptime();
     await this.ready.index.refresh(started);
+    if (this.slices.isOver) await this.slices.giveWay();
     await this.delayed.index.refresh(started);
+    if (this.slices.isOver) await this.slices.giveWay();
     this.leases.refresh(started);
     await this.#recover(started, now);
   }
@@ -361,6 +366,8 @@ export class QueueDirectory {
       if (!bucket.durable) {
         // A message that is on the device must not be moved into a folder that is not; meanwhile others may fill it.
         await this.#secure(bucket, shelf);
+        // Whoever waited for the same flush goes on now.
+        if (this.slices.isOver) await this.slices.giveWay();
         continue;
       }
       const outcome = moveInto(this.operations, from, bucket, name);

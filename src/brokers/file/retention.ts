@@ -6,6 +6,7 @@
 
 import type { DeadEntry, DeadStore } from "./dead_store.ts";
 import type { FileOperations } from "./operations.ts";
+import { Slices } from "./slices.ts";
 
 /** The least time between two sweeps, in ms on the broker's clock. */
 const sweepInterval = 60_000;
@@ -13,19 +14,16 @@ const sweepInterval = 60_000;
 /** The most dead letters that one receive removes. */
 const removedPerReceive = 100;
 
-/** How many folders a sweep lists before the event loop gets a turn. */
-const foldersPerTurn = 16;
-
 /** Sweeps the dead letters of one directory. */
 export class Retention {
-  readonly #operations: FileOperations;
+  readonly #slices: Slices;
   readonly #dead: DeadStore;
   readonly #retention: number;
   #lastSweep: number | undefined;
   #expired: DeadEntry[] = [];
 
   constructor(operations: FileOperations, dead: DeadStore, retention: number) {
-    this.#operations = operations;
+    this.#slices = Slices.of(operations);
     this.#dead = dead;
     this.#retention = retention;
   }
@@ -37,7 +35,10 @@ export class Retention {
       this.#lastSweep = now;
       this.#expired = await this.#find(now);
     }
-    for (const entry of this.#expired.splice(0, removedPerReceive)) this.#dead.remove(entry);
+    for (const entry of this.#expired.splice(0, removedPerReceive)) {
+      if (this.#slices.isOver) await this.#slices.giveWay();
+      this.#dead.remove(entry);
+    }
   }
 
   #isDue(now: number): boolean {
@@ -47,8 +48,8 @@ export class Retention {
 
   async #find(now: number): Promise<DeadEntry[]> {
     const found: DeadEntry[] = [];
-    for (const [index, folder] of this.#dead.folders().entries()) {
-      if (index > 0 && index % foldersPerTurn === 0) await this.#operations.pause();
+    for (const folder of this.#dead.folders()) {
+      if (this.#slices.isOver) await this.#slices.giveWay();
       for (const entry of this.#dead.entriesOf(folder)) {
         if (now - entry.failedAt > this.#retention) found.push(entry);
       }

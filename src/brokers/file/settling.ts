@@ -16,9 +16,6 @@ import { type Entry, parseReceipt, renderFailure } from "./names.ts";
 import { attempt, tidyUp } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
-/** How many unlinks `ackMany` makes before the event loop gets a turn: 128 take about 1 ms. */
-const unlinksPerTurn = 128;
-
 interface Leased {
   readonly path: string;
   readonly bucket: string;
@@ -53,9 +50,10 @@ export class Settling {
   /** Removes many; an outcome a receipt. */
   async ackMany(receipts: readonly Receipt[]): Promise<AckOutcome[]> {
     const outcomes = new Array<AckOutcome>(receipts.length).fill(AckOutcome.notAttempted);
+    const { slices } = this.#directory;
     for (const [index, receipt] of receipts.entries()) {
       // Once begun it runs to its end, aborted or not: a bare reason could not say what was acknowledged.
-      if (index > 0 && index % unlinksPerTurn === 0) await this.#directory.operations.pause();
+      if (index > 0 && slices.isOver) await slices.giveWay();
       try {
         outcomes[index] = this.#tryAck(receipt);
       } catch (error) {

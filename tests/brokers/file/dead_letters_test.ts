@@ -9,7 +9,7 @@ import { mortal } from "../../support/file_processes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { entriesOf, foldersOf, pathsBelow } from "./on_disk.ts";
-import { bytes, drain, openQueue, textsOf } from "./queue.ts";
+import { bytes, drain, openQueue, settle, textsOf } from "./queue.ts";
 
 /** Buries so many messages of one instant; their ids. */
 async function bury(jobs: FileBroker, count: number): Promise<string[]> {
@@ -99,6 +99,7 @@ test("ids that were never minted are not found, and lead to no file", async () =
   const dir = `${directory.path}/queue`;
   await using jobs = await openQueue(dir);
   const [id] = await bury(jobs, 1) as [string];
+  await settle();
   const before = pathsBelow(directory.path);
   const forged = [
     "",

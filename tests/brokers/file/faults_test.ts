@@ -14,7 +14,7 @@ import { type Fault, faultyOperations, type OperationName } from "../../support/
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { entriesOf, foldersOf } from "./on_disk.ts";
-import { bytes, drain, openQueue, textOf } from "./queue.ts";
+import { bytes, drain, openQueue, settle, textOf } from "./queue.ts";
 
 const policy: Policy = { visibilityTimeout: 30_000, maxDeliveries: 2, retryDelay: 1_000, deadLetterRetention: 1e9 };
 const codes = ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS"];
@@ -425,6 +425,7 @@ test("a bucket whose own entry could not be flushed takes no message that is on 
   await jobs.publish(bytes("held"), { priority: 1 });
   const receipt = await leaseOne(jobs);
   await jobs.publishMany([bytes("other")]);
+  await settle();
   faulty.arm({ operation: "flush", nth: 1, when: "before", code: "EIO" });
   // The front bucket is new, so it has to be flushed first.
   await assert.rejects(jobs.release(receipt), { reason: "QUEUE_BACKEND_FAILED" });

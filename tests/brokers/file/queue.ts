@@ -7,6 +7,7 @@
 import type { BrokerEvent } from "../../../src/core/capabilities/wake.ts";
 import type { TimeSource } from "../../../src/core/clock.ts";
 import type { Policy } from "../../../src/core/policy.ts";
+import { nextTurn } from "../../../src/core/turn.ts";
 import type { Delivery } from "../../../src/core/values.ts";
 import type { FileBroker } from "../../../src/brokers/file/mod.ts";
 import { openFile } from "../../../src/brokers/file/new_file.ts";
@@ -39,6 +40,11 @@ export interface QueueSetup {
 export function openQueue(dir: string, { policy, operations, ...rest }: QueueSetup = {}): Promise<FileBroker> {
   const whole: Policy = { visibilityTimeout: 30_000, maxDeliveries: 3, ...policy };
   return openFile({ dir, policy: whole, ...rest }, operations ?? unflushedOperations());
+}
+
+/** Lets what a broker does in the background come to its end: a receive makes a bucket for the leases to come. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await nextTurn();
 }
 
 /** Receives and acknowledges until nothing is left; the payloads in the order in which they came. */

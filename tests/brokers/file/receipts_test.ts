@@ -8,7 +8,7 @@ import { unflushedOperations } from "../../support/file_faults.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { pathsBelow } from "./on_disk.ts";
-import { bytes, openQueue, textsOf } from "./queue.ts";
+import { bytes, openQueue, settle, textsOf } from "./queue.ts";
 
 /** File operations that note every path they are given. */
 function watched(inner: FileOperations): { operations: FileOperations; paths: string[] } {
@@ -76,6 +76,7 @@ test("receipts that were never issued are unknown, and lead to no file", async (
   await using jobs = await openQueue(dir, { operations });
   await jobs.publish(bytes("held"));
   const [held] = await jobs.receive(1);
+  await settle();
   const before = pathsBelow(dir);
   const touched = paths.length;
   for (const value of unknownReceipts(held!.lease.receipt)) {
