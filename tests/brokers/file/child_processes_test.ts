@@ -3,14 +3,13 @@
  */
 
 import assert from "node:assert/strict";
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { newFile } from "../../../src/brokers/file/mod.ts";
 import { consume } from "../../../src/consume/consume.ts";
 import { deliveries } from "../../../src/consume/deliveries.ts";
 import { openAsProcess } from "../../support/file_processes.ts";
-import { currentRuntime, findRuntimes, type Runtime } from "../../support/runtimes.ts";
+import { startProgram } from "../../support/children.ts";
+import { findRuntimes, type Runtime } from "../../support/runtimes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { entriesOf } from "./on_disk.ts";
@@ -19,56 +18,7 @@ import { bytes, textOf } from "./queue.ts";
 const program = fileURLToPath(new URL("./child.ts", import.meta.url));
 const policy = { visibilityTimeout: 60_000, maxDeliveries: 5 };
 
-/** A child that has opened the queue and waits. */
-interface Child {
-  /** Lets it do its work; what it prints, parsed. */
-  start(): Promise<unknown>;
-  /** Waits until it has ended by itself. */
-  end(): Promise<void>;
-  /** Kills it as `kill -9` does, and waits until it is gone. */
-  kill(): Promise<void>;
-}
-
-type ChildProcess = ChildProcessByStdio<Writable, Readable, Readable>;
-
-async function startChild(args: readonly string[], runtime: Runtime = currentRuntime()): Promise<Child> {
-  const child: ChildProcess = spawn(runtime.command, [...runtime.args, program, ...args], {
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-  const lines: string[] = [];
-  const waiting: ((line: string) => void)[] = [];
-  let rest = "";
-  let complaints = "";
-  child.stderr.on("data", (text) => complaints += text);
-  child.stdout.on("data", (text) => {
-    const parts = (rest + text).split("\n");
-    rest = parts.pop()!;
-    for (const line of parts) waiting.length > 0 ? waiting.shift()!(line) : lines.push(line);
-  });
-  const closed = new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code)));
-  const readLine = async (): Promise<string> => {
-    const line = lines.length > 0 ? lines.shift()! : await Promise.race([
-      new Promise<string>((resolve) => waiting.push(resolve)),
-      closed.then(() => undefined),
-    ]);
-    if (line === undefined) throw new Error(`The child ended: ${complaints}`);
-    return line;
-  };
-  assert.equal(await readLine(), "ready");
-  return {
-    async start() {
-      child.stdin.end("go\n");
-      return JSON.parse(await readLine());
-    },
-    async end() {
-      assert.equal(await closed, 0, complaints);
-    },
-    async kill() {
-      child.kill("SIGKILL");
-      await closed;
-    },
-  };
-}
+const startChild = (args: readonly string[], runtime?: Runtime) => startProgram(program, args, runtime);
 
 test("what a killed process held is delivered again after its lease, counted, and nothing else has changed", async () => {
   using directory = temporaryDirectory();
