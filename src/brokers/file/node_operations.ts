@@ -161,27 +161,43 @@ function watchDirectory(
 ): () => void {
   let timer: ReturnType<typeof NodeTimers.setTimeout> | undefined;
   let hears = false;
-  const watcher = fs.watch(path, () => {
+  let ended = false;
+  const { ino } = fs.lstatSync(path);
+  const fail = (error: unknown) => {
+    if (!ended) onFailure(error);
+    ended = true;
+  };
+  const watcher = fs.watch(path, (event) => {
+    if (ended) return;
     hears = true;
     timers.clearTimeout(timer);
     if (echo !== undefined) timer = timers.setTimeout(onChange, echo);
     onChange();
+    // The directory's own end looks like a change of a name, and is the last that is heard.
+    if (event === "rename") {
+      try {
+        if (fs.lstatSync(path).ino !== ino) fail(new Error("Another directory has taken the place of the watched one"));
+      } catch (error) {
+        fail(error);
+      }
+    }
   });
   const test = (round: number) => {
     if (hears) return;
-    if (round === hearingTests.length) return onFailure(new Error("The watch hears nothing"));
+    if (round === hearingTests.length) return fail(new Error("The watch hears nothing"));
     try {
       const now = new Date();
       fs.utimesSync(path, now, now);
     } catch (error) {
       // Not before the caller has what ends the watch.
-      return queueMicrotask(() => onFailure(error));
+      return queueMicrotask(() => fail(error));
     }
     timer = timers.setTimeout(() => test(round + 1), hearingTests[round]!);
   };
-  watcher.on("error", onFailure);
+  watcher.on("error", fail);
   test(0);
   return () => {
+    ended = true;
     timers.clearTimeout(timer);
     hears = true;
     watcher.close();
