@@ -42,6 +42,8 @@ export interface Reservation {
   readonly end: number;
   /** The id of its message. */
   readonly id: string;
+  /** The message itself, whose file bears the key as a name. */
+  readonly record: RecordText | undefined;
 }
 
 /** Everything in a queue directory. */
@@ -158,7 +160,8 @@ function readReservations(disk: Disk): Map<string, Reservation> {
       const footer = readFooter(data, 0, data.byteLength)?.footer;
       const entry = entryOf(String(footer?.entry));
       if (entry === undefined) throw new Error(`A reservation is torn: once/${folder}/${name}`);
-      reservations.set(hash!, { generation, end: Number(footer!.end), id: entry.id });
+      const record = readText(data, entry.id, 0, entry.length);
+      reservations.set(hash!, { generation, end: Number(footer!.end), id: entry.id, record });
     }
   }
   return reservations;

@@ -252,7 +252,7 @@ export class Ledger {
       fact.letters = dead.get(fact.id!) ?? [];
       fact.live = fact.entries.length;
       fact.dead = fact.letters.length;
-      fact.seen ||= fact.live + fact.dead > 0;
+      fact.seen ||= fact.live + fact.dead > 0 || fact.removing > 0;
       // After a power cut all that is there is on the device; so is what a replay moved that resolved, and a letter
       // without an entry, since the entry goes last.
       const replayed = wasDead && fact.dead === 0 && how === "finished";

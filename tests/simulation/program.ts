@@ -51,6 +51,12 @@ const looks = 4;
 /** How many such moments of a program are looked at. */
 const mostCloseLooks = 20;
 
+/** By how much time passes between verbs, in ms. */
+const passes = [500, 500, 1_000, 1_000, 5_000, 5_000, 30_000, 30_000, 60_000, 700_000] as const;
+
+/** Longer than what dead processes left lies, in ms. */
+const leftoverAge = 700_000;
+
 const start = Date.UTC(2026, 0, 1);
 
 /** Runs one program; throws, naming the seed, when something was lost, torn or mixed up. */
@@ -119,7 +125,9 @@ class Program {
       if (!this.#crashed) await this.#run(() => this.#verbs.start(width));
       if (this.#crashed || this.#random.chance(0.03)) this.#reboot();
       this.#stepsToLive = Infinity;
-      if (this.#random.chance(0.25)) this.#pass(this.#random.pick([500, 1_000, 5_000, 30_000, 60_000]));
+      if (this.#random.chance(0.25)) this.#pass(this.#random.pick(passes));
+      // The file system's own clock, which tells leftovers, and the brokers' need not agree.
+      if (this.#random.chance(0.02)) this.#disk.now += leftoverAge;
       const open = this.#brokers.filter(({ closing }) => !closing);
       this.#brokers.splice(0, Infinity, ...open);
     }

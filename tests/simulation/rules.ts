@@ -95,13 +95,10 @@ function isLeftAlone(ledger: Ledger, fact: Fact, now: number): boolean {
 
 /** A key that is reserved has not cost its message, and a key that a call reserved stays so. */
 function checkKeys(ledger: Ledger, { live, dead, reservations }: Contents, now: number): void {
-  for (const [key, { id, end }] of reservations) {
+  for (const { id, end, record } of reservations.values()) {
+    const fact = ledger.recognize(id, record);
     if (end <= now || live.has(id) || dead.has(id)) continue;
-    const fact = ledger.byId.get(id);
-    assert.ok(
-      fact !== undefined && ledger.mayHaveEnded(fact),
-      `a key is reserved and its message is nowhere: ${fact?.payload ?? key}`,
-    );
+    assert.ok(ledger.mayHaveEnded(fact), `a key is reserved and its message is nowhere: ${fact.payload}`);
   }
   for (const fact of ledger.byPayload.values()) {
     if (!fact.keyHeld || fact.keyEnd! <= now) continue;

@@ -77,6 +77,7 @@ const free: readonly (readonly [pairs: RegExp, why: string])[] = [
   [/^flush (ready|delayed) bucket, (rename|unlink|remove) /, "they are of different messages or folders"],
   [/^flush (\w+) bucket, unlink temporary file$/, "the message has another name"],
   [/^flush dead, unlink temporary file$/, "the letter has another name"],
+  [/^flush dead, create temporary file$/, "they are of different letters"],
   [/^flush once, link pending file as key$/, "the message is pending until both are done"],
   [/^flush once folder, unlink key$/, "they are of different keys"],
   [/^link pending file as key, (make|flush) /, "the message moves only after both"],
@@ -95,7 +96,7 @@ const free: readonly (readonly [pairs: RegExp, why: string])[] = [
   [/^rename temporary file to (\w+) entry, (make|rename|create) /, "they are of different messages or folders"],
   [/^remove |, remove /, "an empty folder goes, or one that is not empty stays"],
   [/^unlink [^,]*, unlink /, "they are of different messages, or of names of one that has another"],
-  [/^unlink [^,]*, create /, "they are of different messages"],
+  [/^unlink [^,]*, (create|flush) /, "they are of different messages"],
 ];
 
 /** Runs programs until one notices; whether one did. */
