@@ -131,7 +131,7 @@ function take({ events, dead, maxDeliveries }: Remains): Account {
   }
   for (const { message } of dead) storyOf(message.id).dead = true;
   for (const { lives } of stories.values()) {
-    lives.sort((a, b) => a.received.at - b.received.at || a.received.count - b.received.count);
+    lives.sort((a, b) => compareReceived(a.received, b.received));
   }
   return {
     attempts,
@@ -144,6 +144,12 @@ function take({ events, dead, maxDeliveries }: Remains): Account {
     purgedBefore,
     maxDeliveries,
   };
+}
+
+/** Which was leased first: sometime between the beginning of its receive and its line. Where both may be, the counts tell. */
+function compareReceived(a: Received, b: Received): number {
+  if (a.t < b.at || b.t < a.at) return a.at - b.at;
+  return a.count - b.count || a.t - b.t;
 }
 
 /** Whether a message may have been a dead letter at some time. */
@@ -215,8 +221,9 @@ function* findShared(account: Account): Generator<string> {
     if (mayBeReplayed(story, account)) continue;
     for (const [index, { received, until, settlingAt }] of story.lives.entries()) {
       const next = story.lives[index + 1];
-      if (next === undefined || next.received.at >= until || settlingAt <= next.received.t) continue;
-      yield `${story.id} was leased until ${until} (${received.lease}) and again at ${next.received.at}`;
+      // A receive that began before the lease's end may have got what somebody else reclaimed at its end.
+      if (next === undefined || next.received.t >= until || settlingAt <= next.received.t) continue;
+      yield `${story.id} was leased until ${until} (${received.lease}) and handed out again at ${next.received.t}`;
     }
   }
 }

@@ -50,6 +50,15 @@ const sound: readonly LedgerEvent[] = [
   handled(300, "A"),
   settling(301, "ack", "a5"),
   settled(302, "ack", "a5"),
+  // The second receive began before the first lease had ended, and ended afterwards.
+  attempt(1, "r"),
+  received(10, "R", "r1", 1, "r"),
+  received(105, "R", "r2", 2, "r", { t: 115 }),
+  // A receive that began before another, and got what that one handed back.
+  attempt(1, "s"),
+  received(9, "S", "s2", 2, "s", { t: 20 }),
+  received(10, "S", "s1", 1, "s"),
+  settling(13, "nack", "s1"),
   // Killed within both calls.
   attempt(1, "b"),
   attempt(1, "c"),

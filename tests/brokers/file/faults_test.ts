@@ -5,24 +5,36 @@
  */
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import type { FileBroker } from "../../../src/brokers/file/mod.ts";
 import { isQueueError, QueueError } from "../../../src/core/error.ts";
 import type { Policy } from "../../../src/core/policy.ts";
 import type { Message, Receipt } from "../../../src/core/values.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
-import { type Fault, faultyOperations, type OperationName } from "../../support/file_faults.ts";
+import {
+  agedOperations,
+  type Fault,
+  faultyOperations,
+  type OperationName,
+  unflushedOperations,
+} from "../../support/file_faults.ts";
+import { mortal } from "../../support/file_processes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { entriesOf, foldersOf } from "./on_disk.ts";
 import { bytes, drain, openQueue, settle, textOf } from "./queue.ts";
 
 const policy: Policy = { visibilityTimeout: 30_000, maxDeliveries: 2, retryDelay: 1_000, deadLetterRetention: 1e9 };
-const codes = ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS"];
+const codes = ["EIO", "ENOSPC", "EDQUOT", "EMFILE", "EACCES", "EROFS", "ESTALE"];
 
 interface Scenario {
   readonly name: string;
+  /** What differs from the policy of all. */
+  readonly policy?: Partial<Policy>;
+  /** Which files pass for an hour older than they are. */
+  readonly isOld?: (path: string) => boolean;
   /** Prepares the queue while nothing is refused; what it returns goes to `run`. */
-  readonly prepare?: (jobs: FileBroker, clock: ManualClock) => Promise<unknown>;
+  readonly prepare?: (jobs: FileBroker, clock: ManualClock, dir: string) => Promise<unknown>;
   readonly run: (jobs: FileBroker, prepared: never, clock: ManualClock) => Promise<unknown>;
   /** Payloads that were in the queue before, and have to be found afterwards unless the call succeeded in ending them. */
   readonly kept?: readonly string[];
@@ -44,6 +56,9 @@ const prepareDead = async (jobs: FileBroker) => {
   await jobs.reject(await leaseOne(jobs));
   return (await jobs.deadLetters({ max: 10 })).map(({ message }) => message.id);
 };
+
+/** After how many steps a once publisher dies so that its key is reserved and its message not moved. */
+let reservedAfter = 0;
 
 const scenarios: readonly Scenario[] = [
   { name: "publish", run: (jobs) => jobs.publish(bytes("lone")), makes: ["lone"] },
@@ -175,6 +190,84 @@ const scenarios: readonly Scenario[] = [
       }),
     makes: ["copied"],
   },
+  {
+    name: "purgeDeadLetters",
+    prepare: prepareDead,
+    run: (jobs, _, clock) => jobs.purgeDeadLetters({ before: new Date(clock.now() + 1), max: 1 }),
+    kept: ["two"],
+    ends: ["one"],
+  },
+  {
+    name: "a nack of the last attempt",
+    policy: { maxDeliveries: 1 },
+    prepare: prepareHeld,
+    run: (jobs, receipt) => jobs.nack(receipt, new TypeError()),
+    kept: ["held", "waiting"],
+  },
+  {
+    name: "nackAfter with a delay",
+    prepare: prepareHeld,
+    run: (jobs, receipt) => jobs.nackAfter(receipt, undefined, 5_000),
+    kept: ["held", "waiting"],
+  },
+  {
+    name: "release with a delay",
+    prepare: prepareHeld,
+    run: (jobs, receipt) => jobs.release(receipt, { delay: 5_000 }),
+    kept: ["held", "waiting"],
+  },
+  {
+    name: "burying what has grown too old",
+    // So young that all ends well before the rest of the test looks for it.
+    policy: { maxAge: 1_000 },
+    async prepare(jobs, clock) {
+      await publishAll(jobs, ["one", "two", "three"]);
+      clock.set(clock.now() + 1_000);
+      await jobs.publish(bytes("young"));
+    },
+    run: (jobs) => jobs.receive(2),
+    kept: ["one", "two", "three", "young"],
+  },
+  {
+    name: "removing dead letters that were kept long enough",
+    async prepare(jobs, clock) {
+      await prepareDead(jobs);
+      clock.set(clock.now() + 2e9);
+      await jobs.publish(bytes("waiting"));
+    },
+    run: (jobs) => jobs.receive(1),
+    kept: ["waiting"],
+    ends: ["one", "two"],
+  },
+  {
+    name: "finding a message that is not what its name says",
+    async prepare(jobs, _, dir) {
+      await jobs.publish(bytes("damaged"));
+      for (const { path } of entriesOf(dir, "ready")) fs.truncateSync(path);
+      await publishAll(jobs, ["one", "two"]);
+    },
+    run: (jobs) => jobs.receive(2),
+    kept: ["one", "two"],
+    ends: ["damaged"],
+  },
+  {
+    name: "finishing what a dead publisher has reserved",
+    isOld: (path) => path.includes("/pending/"),
+    async prepare(_, clock, dir) {
+      const isReserved = () =>
+        fs.readdirSync(`${dir}/pending`).some((name) => fs.statSync(`${dir}/pending/${name}`).nlink > 1);
+      // As many steps as the last time, once it is known how many they are.
+      for (;; reservedAfter++) {
+        const process = mortal(unflushedOperations());
+        const jobs = await openQueue(dir, { clock, operations: process.operations });
+        process.dieAfter(reservedAfter);
+        await assert.rejects(jobs.publishOnce("key", bytes("reserved"), 60_000));
+        if (isReserved()) break;
+      }
+    },
+    run: (jobs) => jobs.receive(1),
+    kept: ["reserved"],
+  },
   { name: "purge", prepare: prepareHeld, run: (jobs) => jobs.purge(), ends: ["held", "waiting"] },
   { name: "stats", prepare: prepareHeld, run: (jobs) => jobs.stats(), kept: ["held", "waiting"] },
   { name: "messages", prepare: prepareHeld, run: (jobs) => jobs.messages({ max: 5 }), kept: ["held", "waiting"] },
@@ -222,9 +315,10 @@ function assertDescribed(error: unknown, planted: Error, code: string, texts: re
 async function runRefused(scenario: Scenario, fault: Fault): Promise<void> {
   using directory = temporaryDirectory();
   const clock = new ManualClock();
-  const faulty = faultyOperations();
-  await using jobs = await openQueue(directory.path, { policy, clock, operations: faulty.operations });
-  const prepared = await scenario.prepare?.(jobs, clock);
+  const faulty = faultyOperations(scenario.isOld && agedOperations(scenario.isOld));
+  const settings = { policy: { ...policy, ...scenario.policy }, clock, operations: faulty.operations };
+  await using jobs = await openQueue(directory.path, settings);
+  const prepared = await scenario.prepare?.(jobs, clock, directory.path);
   const { kept = [], ends = [], makes = [] } = scenario;
   const open = faulty.open.size;
   faulty.arm(fault);
@@ -259,9 +353,10 @@ async function runRefused(scenario: Scenario, fault: Fault): Promise<void> {
 async function countCalls(scenario: Scenario): Promise<Map<OperationName, number>> {
   using directory = temporaryDirectory();
   const clock = new ManualClock();
-  const faulty = faultyOperations();
-  await using jobs = await openQueue(directory.path, { policy, clock, operations: faulty.operations });
-  const prepared = await scenario.prepare?.(jobs, clock);
+  const faulty = faultyOperations(scenario.isOld && agedOperations(scenario.isOld));
+  const settings = { policy: { ...policy, ...scenario.policy }, clock, operations: faulty.operations };
+  await using jobs = await openQueue(directory.path, settings);
+  const prepared = await scenario.prepare?.(jobs, clock, directory.path);
   const before = new Map(faulty.calls);
   await scenario.run(jobs, prepared as never, clock);
   const counts = new Map<OperationName, number>();
@@ -494,6 +589,31 @@ for (const code of ["EMFILE", "ENFILE", "ENOMEM", "EINTR", "EAGAIN"]) {
     assert.deepEqual(found.map(({ deliveries }) => deliveries), [1, 1, 1, 1]);
   });
 }
+
+test("a message that the device does not give back is in nobody's way, and stays", async () => {
+  using directory = temporaryDirectory();
+  const clock = new ManualClock();
+  const faulty = faultyOperations();
+  await using jobs = await openQueue(directory.path, { clock, operations: faulty.operations, policy });
+  const { id } = await jobs.publish(bytes("unreadable"));
+  for (const text of ["one", "two"]) await jobs.publish(bytes(text));
+  const where = (path: unknown) => String(path).includes("/leased/") && String(path).includes(id);
+  faulty.arm({ operation: "open", nth: 1, when: "before", code: "EIO", where, lasting: true });
+  await assert.rejects(jobs.receive(1), { reason: "QUEUE_BACKEND_FAILED" });
+  assert.deepEqual(await drain(jobs), ["one", "two"]);
+  for (let lapse = 0; lapse < 5; lapse++) {
+    clock.set(clock.now() + 30_000);
+    await jobs.publish(bytes("next"));
+    const texts = await drain(jobs).catch((error) => assert.ok(isQueueError(error, "QUEUE_BACKEND_FAILED")));
+    assert.deepEqual(texts ?? await drain(jobs), ["next"], "the others are handled");
+  }
+  assert.equal((await jobs.stats()).leased, 1);
+  faulty.disarm();
+  clock.set(clock.now() + 30_000);
+  assert.deepEqual(await jobs.receive(1), []);
+  const [letter] = await jobs.deadLetters({ max: 1 });
+  assert.equal(textOf(letter!.message.payload), "unreadable");
+});
 
 test("a refused burial leaves the lease with its holder, who may try again", async () => {
   let told = 0;
