@@ -189,7 +189,7 @@ export class QueueDirectory {
 
   /** Lets the event loop turn, and the walk go on. */
   async turn(): Promise<void> {
-    await this.operations.pause();
+    await this.slices.giveWay();
     this.ready.index.startTurn();
     this.delayed.index.startTurn();
   }
@@ -351,10 +351,10 @@ export class QueueDirectory {
     bucketSize: number,
     makeWriter: (maker: BucketMaker) => Shelf["writer"],
   ): Shelf {
-    const { operations, nonces } = this;
+    const { operations, slices, nonces } = this;
     const directory = this.pathOf(state);
     const mayEnter = (path: string) => this.mayEnter(path);
-    const index = new WaitingIndex({ operations, directory, bucketSize, mayEnter });
+    const index = new WaitingIndex({ operations, slices, directory, bucketSize, mayEnter });
     const maker = new BucketMaker({ operations, directory, nonces, index, bucketSize });
     return { maker, writer: makeWriter(maker), index };
   }

@@ -9,6 +9,7 @@
 
 import { FolderChanges } from "./folder_changes.ts";
 import { type FileOperations, systemCode } from "./operations.ts";
+import type { Slices } from "./slices.ts";
 import { bucketLevel, bucketStart, isBucketName, leastKey, looksLikeEntry } from "./names.ts";
 
 /** A bucket as the walk knows it. */
@@ -42,6 +43,7 @@ export interface Candidate {
 /** What an index needs to know of its surroundings. */
 export interface WaitingIndexOptions {
   readonly operations: FileOperations;
+  readonly slices: Slices;
   /** The state directory. */
   readonly directory: string;
   /** How many entries fill a bucket. */
@@ -56,11 +58,8 @@ const emptyBucketLife = 10_000;
 /** How many emptied buckets of a level are left for their writers; each is looked into again and again. */
 const keptEmpty = 16;
 
-/** How many buckets the walk lists, or finds empty and removes, before the event loop gets a turn: some 0.5 ms each. */
-const bucketsPerTurn = 8;
-
-/** How many buckets that were found are taken in before the event loop gets a turn: 1,000 take about 2 ms. */
-const insertedPerTurn = 1_000;
+/** How many buckets that were found are taken in at a time: 500 take about 1 ms. */
+const insertedAtOnce = 500;
 
 const levels = [0, 1, 2, 3, 4] as const;
 
@@ -76,7 +75,8 @@ export class WaitingIndex {
   /** Per level: buckets of other processes that were emptied, the first one first. */
   readonly #spent: Bucket[][] = levels.map(() => []);
   readonly #refused = new Set<string>();
-  #entered = 0;
+  /** Whether the walk has listed a bucket since it was told to go on. */
+  #entered = false;
   /** How far from the head entries are picked, so that rivals do not all run for the same one. */
   #spread = 0;
 
@@ -135,14 +135,14 @@ export class WaitingIndex {
     if (bucket !== undefined) bucket.abandoned = true;
   }
 
-  /** Whether the walk stopped to let the event loop turn; `startTurn` lets it go on. */
+  /** Whether the walk stopped to let the event loop turn; `startTurn` lets it go on by one bucket at least. */
   get needsTurn(): boolean {
-    return this.#entered >= bucketsPerTurn;
+    return this.#entered && this.#options.slices.isOver;
   }
 
-  /** Lets the walk list some more buckets. */
+  /** Lets the walk list more buckets. */
   startTurn(): void {
-    this.#entered = 0;
+    this.#entered = false;
   }
 
   /**
@@ -197,13 +197,12 @@ export class WaitingIndex {
   /** Looks for what other processes made and removed; `now` by the monotonic clock in ms. */
   async refresh(now: number): Promise<void> {
     if (this.#changes.mayHaveChanged(now)) await this.#listBuckets(now);
-    let relisted = 0;
+    const { slices } = this.#options;
     for (const level of levels) {
       // Those of this process's own too: a process that has just begun may have put something into one.
       for (const bucket of [...this.#open[level]!, ...this.#spent[level]!]) {
-        if (bucket.place === "gone") continue;
-        if (++relisted % bucketsPerTurn === 0) await this.#options.operations.pause();
-        this.#relist(bucket, now);
+        if (slices.isOver) await slices.giveWay();
+        if (bucket.place !== "gone") this.#relist(bucket, now);
       }
     }
   }
@@ -219,11 +218,12 @@ export class WaitingIndex {
     this.#forgetAllBut(new Set(names));
     const isNew = (name: string) => !this.#known.has(name) && !this.#refused.has(name) && isBucketName(name);
     const found = names.filter(isNew).sort();
-    for (let from = 0; from < found.length; from += insertedPerTurn) {
-      if (from > 0) await this.#options.operations.pause();
+    const { slices } = this.#options;
+    for (let from = 0; from < found.length; from += insertedAtOnce) {
+      if (slices.isOver) await slices.giveWay();
       const fresh: Bucket[][] = levels.map(() => []);
       // Meanwhile another look may have found them too.
-      for (const name of found.slice(from, from + insertedPerTurn).filter(isNew)) {
+      for (const name of found.slice(from, from + insertedAtOnce).filter(isNew)) {
         const bucket = makeBucket(name, false);
         this.#known.set(name, bucket);
         fresh[bucket.level]!.push(bucket);
@@ -254,7 +254,7 @@ export class WaitingIndex {
       const next = this.#ahead[level]!.at(-1);
       if (next === undefined || next.start >= bestName) return best;
       if (this.needsTurn) return undefined;
-      this.#entered++;
+      this.#entered = true;
       this.#enter(next);
     }
   }
