@@ -221,8 +221,10 @@ function* findShared(account: Account): Generator<string> {
     if (mayBeReplayed(story, account)) continue;
     for (const [index, { received, until, settlingAt }] of story.lives.entries()) {
       const next = story.lives[index + 1];
-      // A receive that began before the lease's end may have got what somebody else reclaimed at its end.
-      if (next === undefined || next.received.t >= until || settlingAt <= next.received.t) continue;
+      if (next === undefined || settlingAt <= next.received.t) continue;
+      // A receive that began before the lease's end may have got what somebody else reclaimed at its end; the clock of
+      // the final drain is ahead.
+      if (Math.max(next.received.t, next.received.at) >= until) continue;
       yield `${story.id} was leased until ${until} (${received.lease}) and handed out again at ${next.received.t}`;
     }
   }

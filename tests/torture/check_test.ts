@@ -54,6 +54,8 @@ const sound: readonly LedgerEvent[] = [
   attempt(1, "r"),
   received(10, "R", "r1", 1, "r"),
   received(105, "R", "r2", 2, "r", { t: 115 }),
+  // By a clock that is ahead all leases have ended.
+  received(900, "R", "r3", 3, "r", { t: 150 }),
   // A receive that began before another, and got what that one handed back.
   attempt(1, "s"),
   received(9, "S", "s2", 2, "s", { t: 20 }),
