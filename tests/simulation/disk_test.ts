@@ -163,10 +163,10 @@ const alike: readonly (readonly [what: string, run: (operations: FileOperations,
     operations.rename(`${root}/x`, `${root}/y`);
     return [operations.list(root), operations.status(`${root}/y`).size];
   }],
-  ["removing a folder that holds something is refused", (operations, root) => {
+  ["removing a folder that holds something is refused", async (operations, root) => {
     operations.makeDirectory(`${root}/folder`);
     operations.close(write(operations, `${root}/folder/x`, "content"));
-    operations.removeDirectory(`${root}/folder`);
+    await operations.removeDirectory(`${root}/folder`);
   }],
   ["removing an absent folder is refused", (operations, root) => operations.removeDirectory(`${root}/folder`)],
   ["making a folder twice is refused", (operations, root) => {
@@ -189,10 +189,10 @@ const alike: readonly (readonly [what: string, run: (operations: FileOperations,
     operations.close(write(operations, `${root}/x`, "content"));
     operations.rename(`${root}/x`, `${root}/no/x`);
   }],
-  ["a rename into a folder that was removed is refused", (operations, root) => {
+  ["a rename into a folder that was removed is refused", async (operations, root) => {
     operations.close(write(operations, `${root}/x`, "content"));
     operations.makeDirectory(`${root}/folder`);
-    operations.removeDirectory(`${root}/folder`);
+    await operations.removeDirectory(`${root}/folder`);
     operations.rename(`${root}/x`, `${root}/folder/x`);
   }],
   ["removing an absent name is refused", (operations, root) => operations.unlink(`${root}/x`)],

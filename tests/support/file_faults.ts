@@ -4,6 +4,7 @@
  * @module
  */
 
+import fs from "node:fs";
 import type { FileOperations } from "../../src/brokers/file/operations.ts";
 import { freshOperations } from "./file_processes.ts";
 
@@ -17,6 +18,8 @@ export function unflushedOperations(): FileOperations {
   return {
     ...inner,
     flush: () => Promise.resolve(),
+    // At once, so that a test sees what became of a folder.
+    removeDirectory: (path) => fs.rmdirSync(path),
     // Folders seem to change all the time: tests let the monotonic clock leap ahead of the file system's, to which all of
     // a test may be one instant.
     status(path) {

@@ -13,6 +13,7 @@ import { QueueError } from "../../core/error.ts";
 import { maxDeliveryCount, maxInstant } from "../../core/limits.ts";
 import { isPriority, Priority } from "../../core/priority.ts";
 import type { DeadLetter } from "../../core/values.ts";
+import { FolderRemover } from "./folder_remover.ts";
 import { isLinkRefusal, writeFlushed } from "./committer.ts";
 import { type DeadName, isId, type NonceSource, parseDead, renderDead } from "./names.ts";
 import {
@@ -225,7 +226,7 @@ export class DeadStore {
   /** Removes the folder of a letter that left, if it is empty now. */
   tidy(entry: DeadEntry): void {
     const folder = entry.path.slice(0, entry.path.lastIndexOf("/"));
-    attempt(() => this.#operations.removeDirectory(folder), "ENOENT", "ENOTEMPTY", "EEXIST");
+    FolderRemover.of(this.#operations).remove(folder);
   }
 
   #list(folder: string): DeadEntry[] {

@@ -42,6 +42,7 @@ import type {
 } from "../../core/values.ts";
 import type { Submission } from "./committer.ts";
 import { DeadLetters } from "./dead_letters.ts";
+import { FolderRemover } from "./folder_remover.ts";
 import { describeFileError } from "./failures.ts";
 import { Leasing } from "./leasing.ts";
 import { Listing } from "./listing.ts";
@@ -338,7 +339,11 @@ export class DirectoryBroker implements CompleteBroker {
     // Its own calls only: another broker on the directory may never rest.
     if (this.#running > 0) await new Promise<void>((resolve) => this.#rested = resolve);
     await this.#directory.leases.idle();
+    const { operations, root } = this.#directory;
+    const remover = FolderRemover.of(operations);
+    remover.forget(root);
     this.#onClosed();
+    await remover.idle(root);
   }
 
   #checkOpen(): void {

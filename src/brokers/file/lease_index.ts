@@ -9,7 +9,8 @@
  */
 
 import { FolderChanges } from "./folder_changes.ts";
-import { attempt, type FileOperations, flushDirectory, systemCode } from "./operations.ts";
+import { FolderRemover } from "./folder_remover.ts";
+import { type FileOperations, flushDirectory, systemCode } from "./operations.ts";
 import { isLeaseBucketName, type NonceSource, parseEntry, parseInstant, renderLeaseBucket } from "./names.ts";
 
 /** A bucket of leases. */
@@ -226,7 +227,7 @@ export class LeaseIndex {
   }
 
   #remove(bucket: LeaseBucket): void {
-    attempt(() => this.#options.operations.removeDirectory(bucket.path), "ENOENT", "ENOTEMPTY", "EEXIST");
+    FolderRemover.of(this.#options.operations).remove(bucket.path);
     this.abandon(bucket);
   }
 

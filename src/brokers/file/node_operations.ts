@@ -97,7 +97,7 @@ export function nodeOperations(platform: Platform): FileOperations {
 
   return {
     makeDirectory: (path) => fs.mkdirSync(path, 0o700),
-    removeDirectory: (path) => fs.rmdirSync(path),
+    removeDirectory: (path) => promised((done) => fs.rmdir(path, (error) => done(error, undefined))),
     list: makeList(fs),
     rename: (from, to) => fs.renameSync(from, to),
     link: (existing, name) => fs.linkSync(existing, name),

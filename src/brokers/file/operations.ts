@@ -25,8 +25,8 @@ export interface FileStatus {
 export interface FileOperations {
   /** Makes one directory, owner-only; `EEXIST` when the name is taken. */
   makeDirectory(path: string): void;
-  /** Removes an empty directory; `ENOTEMPTY` otherwise. */
-  removeDirectory(path: string): void;
+  /** Removes an empty directory; `ENOTEMPTY` otherwise. It may have to wait for flushes of others. */
+  removeDirectory(path: string): Promise<void> | void;
   /** The names in a directory, in no order. */
   list(path: string): string[];
   /** Moves a name, over an existing one too. */

@@ -8,6 +8,7 @@
  */
 
 import { FolderChanges } from "./folder_changes.ts";
+import { FolderRemover } from "./folder_remover.ts";
 import { type FileOperations, systemCode } from "./operations.ts";
 import type { Slices } from "./slices.ts";
 import { bucketLevel, bucketStart, isBucketName, leastKey, looksLikeEntry } from "./names.ts";
@@ -66,6 +67,7 @@ const levels = [0, 1, 2, 3, 4] as const;
 /** The buckets of one state directory, walked in the order of delivery. */
 export class WaitingIndex {
   readonly #options: WaitingIndexOptions;
+  readonly #remover: FolderRemover;
   readonly #changes: FolderChanges;
   readonly #known = new Map<string, Bucket>();
   /** Per level: buckets not reached yet, the next one last. */
@@ -82,6 +84,7 @@ export class WaitingIndex {
 
   constructor(options: WaitingIndexOptions) {
     this.#options = options;
+    this.#remover = FolderRemover.of(options.operations);
     this.#changes = new FolderChanges(options.operations, options.directory);
   }
 
@@ -300,14 +303,9 @@ export class WaitingIndex {
 
   /** Removes an emptied bucket; whoever still writes to it makes another. */
   #remove(bucket: Bucket): void {
-    try {
-      this.#options.operations.removeDirectory(`${this.#options.directory}/${bucket.name}`);
-    } catch (error) {
-      // Something is in it again, or was never ours: the next look lists it.
-      if (["ENOTEMPTY", "EEXIST"].includes(systemCode(error))) return;
-      if (systemCode(error) !== "ENOENT") throw error;
-    }
-    this.#forget(bucket);
+    this.#remover.remove(`${this.#options.directory}/${bucket.name}`, () => {
+      if (bucket.place !== "gone") this.#forget(bucket);
+    });
   }
 
   #insert(name: string, own: boolean): Bucket {
