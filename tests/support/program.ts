@@ -18,9 +18,15 @@ export interface ProgramEnd {
 export const onDeno: boolean = "Deno" in globalThis;
 
 /** Runs this runtime's binary with arguments to the end. */
-export function runRuntime(args: readonly string[], cwd: string = process.cwd()): Promise<ProgramEnd> {
+export function runRuntime(args: readonly string[], cwd?: string): Promise<ProgramEnd> {
+  return runCommand([process.execPath, ...args], cwd);
+}
+
+/** Runs a command to the end. */
+export function runCommand(command: readonly string[], cwd: string = process.cwd()): Promise<ProgramEnd> {
+  const [file, ...args] = command;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(file!, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
     child.stdout.on("data", (text) => output += text);
     child.stderr.on("data", (text) => output += text);

@@ -11,6 +11,7 @@ import type * as NodeFs from "node:fs";
 import type * as NodeTimers from "node:timers";
 import { QueueError } from "../../core/error.ts";
 import { atPath, type FileOperations, type FileStatus } from "./operations.ts";
+import { DeafWatch } from "./watch_failure.ts";
 
 /** What of the running platform decides whether the broker can keep its promises. */
 export interface Platform {
@@ -184,7 +185,7 @@ function watchDirectory(
   });
   const test = (round: number) => {
     if (hears) return;
-    if (round === hearingTests.length) return fail(new Error("The watch hears nothing"));
+    if (round === hearingTests.length) return fail(new DeafWatch());
     try {
       const now = new Date();
       fs.utimesSync(path, now, now);

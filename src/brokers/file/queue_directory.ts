@@ -19,6 +19,7 @@ import { SegmentReader } from "./segment_reader.ts";
 import { Slices } from "./slices.ts";
 import { findDistrust, prepareState } from "./trust.ts";
 import { type Candidate, WaitingIndex } from "./waiting_index.ts";
+import { explainWatchFailure } from "./watch_failure.ts";
 
 /** The folders below a queue's root. */
 export const states = ["ready", "delayed", "leased", "dead", "once", "pending", "damaged", "tmp", "wake"] as const;
@@ -81,6 +82,8 @@ export class QueueDirectory {
   readonly #reported = new Set<string>();
   #watchers = 0;
   #unwatch: (() => void) | undefined;
+  /** Why there is no watch although somebody holds one. */
+  #watchFailure: BrokerEvent | undefined;
   #lastRefresh = -Infinity;
   #refreshCost = 0;
   #lastRecovery = -Infinity;
@@ -320,7 +323,7 @@ export class QueueDirectory {
   /** Hears of other processes until the returned function is called; the first opens the watch, the last closes it. */
   hold(): () => void {
     if (this.#watchers++ === 0) this.#startWatching();
-    else if (this.#unwatch === undefined) this.report({ kind: "watchFailed", error: undefined });
+    else if (this.#watchFailure !== undefined) this.report(this.#watchFailure);
     let held = true;
     return () => {
       if (!held) return;
@@ -330,9 +333,11 @@ export class QueueDirectory {
   }
 
   #startWatching(): void {
+    this.#watchFailure = undefined;
     const failed = (error: unknown) => {
       this.#stopWatching();
-      this.report({ kind: "watchFailed", error });
+      this.#watchFailure = { kind: "watchFailed", error, why: explainWatchFailure(error) };
+      this.report(this.#watchFailure);
     };
     try {
       this.#unwatch = this.operations.watch(this.pathOf("wake"), () => this.wake.fire(), failed);

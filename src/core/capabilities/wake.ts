@@ -18,8 +18,11 @@ export interface Waker {
 
 /** What a broker reports about itself while it works; none of it is an error of a call. */
 export type BrokerEvent =
-  /** Watching is not to be had (limits reached, a file system without it); the poll takes over. */
-  | { readonly kind: "watchFailed"; readonly error: unknown }
+  /**
+   * Watching is not to be had (limits reached, a file system without it); the poll takes over. `why` says in words what is
+   * the matter and what to raise.
+   */
+  | { readonly kind: "watchFailed"; readonly error: unknown; readonly why?: string }
   /** An entry or folder that an outsider could have planted was passed over. */
   | { readonly kind: "entrySkipped"; readonly path: string; readonly why: string };
 

@@ -75,7 +75,13 @@ test("a watch that fails says so to every listener, once, and the broker goes on
   await using _watch = jobs.watch({ onEvent: note });
   const error = Object.assign(new Error("limit"), { code: "ENOSPC" });
   fail(error);
-  assert.deepEqual(heard, Array(2).fill({ kind: "watchFailed", error }));
+  const why =
+    "Cannot watch for events of other processes, so consumers poll: this user's inotify watches are used up, " +
+    "raise the system setting fs.inotify.max_user_watches";
+  assert.deepEqual(heard, Array(2).fill({ kind: "watchFailed", error, why }));
+  const late: BrokerEvent[] = [];
+  await using _late = jobs.watch({ onEvent: (event) => late.push(event) });
+  assert.deepEqual(late, [{ kind: "watchFailed", error, why }], "whoever comes later is told the same");
   assert.equal(open.size, 0);
   await jobs.publish(bytes("x"));
   assert.equal((await jobs.receive(1)).length, 1);
@@ -96,7 +102,8 @@ test("a watch that cannot be opened fails in the same way, and is tried again fo
   const heard: BrokerEvent[] = [];
   await using jobs = await openQueue(directory.path, { operations });
   const watch = jobs.watch({ onEvent: (event) => heard.push(event) });
-  assert.deepEqual(heard, [{ kind: "watchFailed", error: refusal }]);
+  assert.deepEqual(heard.map((event) => "error" in event && event.error), [refusal]);
+  assert.match((heard[0] as { why: string }).why, /fs\.inotify\.max_user_instances.*ulimit -n/);
   await watch[Symbol.asyncDispose]();
   refusing = false;
   await using _watch = jobs.watch({ onEvent: (event) => heard.push(event) });
