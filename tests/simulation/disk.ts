@@ -93,7 +93,7 @@ export class Disk {
   /** The file system's own clock, in ms. */
   now = 1_000_000;
   /** Called before every step that changes something or flushes, for whoever crashes or breaks what runs on it. */
-  beforeStep: ((step: string, path: string) => void) | undefined;
+  beforeStep: ((process: FileOperations) => void) | undefined;
   /** Where flushes and pauses wait until the scheduler lets them go on; `undefined` lets them go on at once. */
   park: ((what: string) => Promise<void>) | undefined;
   #root: DirectoryNode = this.#directory(0);
@@ -168,57 +168,65 @@ export class Disk {
       return nextDescriptor++;
     };
     const nodeOf = (descriptor: number) => descriptors.get(descriptor) ?? fail("EBADF", String(descriptor));
-    const step = (name: string, path: string) => {
-      if (born === this.#generation) this.beforeStep?.(name, path);
+    const step = (name: string) => {
+      if (born === this.#generation) this.beforeStep?.(operations);
       if (born !== this.#generation) throw new ProcessDied(`Died before ${name}`);
       this.#steps++;
     };
-    return {
-      makeDirectory: (path) => {
-        const { directory, name } = this.#parent(path);
-        if (directory.entries.has(name)) fail("EEXIST", path);
-        step("makeDirectory", path);
-        this.#do([{ directory, name, to: this.#directory(this.#directories++) }]);
-      },
+    /** Changes names in one step, unless the plan throws; another process may go ahead before the step. */
+    const change = (name: string, plan: () => readonly NameChange[], needs?: () => readonly PendingOperation[]) => {
+      if (plan().length === 0) return;
+      step(name);
+      const changes = plan();
+      if (changes.length > 0) this.#do(changes, needs?.());
+    };
+    const vacancy = (path: string) => {
+      const place = this.#parent(path);
+      return place.directory.entries.has(place.name) ? fail("EEXIST", path) : place;
+    };
+    const operations: FileOperations = {
+      makeDirectory: (path) =>
+        change("makeDirectory", () => [{ ...vacancy(path), to: this.#directory(this.#directories++) }]),
       removeDirectory: (path) => {
-        const { directory, name } = this.#parent(path);
-        const node = directory.entries.get(name) ?? fail("ENOENT", path);
-        if (node.kind !== "directory") return fail("ENOTDIR", path);
-        if (node.entries.size > 0) fail("ENOTEMPTY", path);
-        const emptied = this.#pending.filter(({ changes }) => changes.some((change) => change.directory === node));
-        step("removeDirectory", path);
-        this.#do([{ directory, name, to: undefined }], emptied);
+        const find = () => {
+          const place = this.#parent(path);
+          const node = place.directory.entries.get(place.name) ?? fail("ENOENT", path);
+          if (node.kind !== "directory") return fail("ENOTDIR", path);
+          return node.entries.size > 0 ? fail("ENOTEMPTY", path) : { place, node };
+        };
+        change(
+          "removeDirectory",
+          () => [{ ...find().place, to: undefined }],
+          () => {
+            const { node } = find();
+            return this.#pending.filter(({ changes }) => changes.some(({ directory }) => directory === node));
+          },
+        );
       },
       list: (path) => {
         const node = this.#find(path);
         return node.kind === "directory" ? [...node.entries.keys()] : fail("ENOTDIR", path);
       },
-      rename: (from, to) => {
-        const source = this.#parent(from);
-        const node = source.directory.entries.get(source.name) ?? fail("ENOENT", from);
-        const target = this.#parent(to);
-        // Two names of one file: the call succeeds and does nothing.
-        if (target.directory.entries.get(target.name) === node) return;
-        step("rename", to);
-        this.#do([{ ...source, to: undefined }, { ...target, to: node }]);
-      },
-      link: (existing, name) => {
-        const node = this.#find(existing);
-        const target = this.#parent(name);
-        if (target.directory.entries.has(target.name)) fail("EEXIST", name);
-        step("link", name);
-        this.#do([{ ...target, to: node }]);
-      },
-      unlink: (path) => {
-        const { directory, name } = this.#parent(path);
-        if (!directory.entries.has(name)) fail("ENOENT", path);
-        step("unlink", path);
-        this.#do([{ directory, name, to: undefined }]);
-      },
+      rename: (from, to) =>
+        change("rename", () => {
+          const source = this.#parent(from);
+          const node = source.directory.entries.get(source.name) ?? fail("ENOENT", from);
+          const target = this.#parent(to);
+          // Two names of one file: the call succeeds and does nothing.
+          if (target.directory.entries.get(target.name) === node) return [];
+          return [{ ...source, to: undefined }, { ...target, to: node }];
+        }),
+      link: (existing, name) =>
+        change("link", () => {
+          const node = this.#find(existing);
+          return [{ ...vacancy(name), to: node }];
+        }),
+      unlink: (path) =>
+        change("unlink", () => {
+          const place = this.#parent(path);
+          return place.directory.entries.has(place.name) ? [{ ...place, to: undefined }] : fail("ENOENT", path);
+        }),
       create: (path) => {
-        const { directory, name } = this.#parent(path);
-        if (directory.entries.has(name)) fail("EEXIST", path);
-        step("create", path);
         const node: FileNode = {
           kind: "file",
           data: new Uint8Array(0),
@@ -226,12 +234,12 @@ export class Disk {
           links: 0,
           changedAt: this.now,
         };
-        this.#do([{ directory, name, to: node }]);
+        change("create", () => [{ ...vacancy(path), to: node }]);
         return open(node);
       },
       open: (path) => open(this.#find(path)),
       write: (descriptor, bytes) => {
-        step("write", String(descriptor));
+        step("write");
         const node = nodeOf(descriptor) as FileNode;
         const data = new Uint8Array(node.data.byteLength + bytes.byteLength);
         data.set(node.data);
@@ -248,7 +256,7 @@ export class Disk {
         const begun = new Set(this.#pending);
         const data = node.kind === "file" ? node.data : undefined;
         if (this.park !== undefined) await this.park("flush");
-        step("flush", node.kind);
+        step("flush");
         this.#flush(node, begun, data);
       },
       close: (descriptor) => void descriptors.delete(descriptor),
@@ -263,6 +271,7 @@ export class Disk {
       uptime: () => this.now + this.#steps,
       sha256,
     };
+    return operations;
   }
 
   /** The disk as it is, for a look at what would be if every process died now; it cannot lose power. */

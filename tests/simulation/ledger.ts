@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import type { NormalizedPolicy } from "../../src/core/policy.ts";
 import type { Priority } from "../../src/core/priority.ts";
-import type { Message } from "../../src/core/values.ts";
+import type { Message, Receipt } from "../../src/core/values.ts";
 import type { Contents, LetterEntry, LiveEntry, RecordText } from "./contents.ts";
 
 /** What a message is from its publication on. */
@@ -91,6 +91,8 @@ export class Ledger {
   readonly byId: Map<string, Fact> = new Map();
   /** Receives since all was quiet, each of which may raise a count. */
   receives = 0;
+  /** Leases made since all was quiet. */
+  leases: Set<Receipt> = new Set();
   /** Purges under way. */
   purging = 0;
   /** Bulk replays since all was quiet. */
@@ -257,10 +259,11 @@ export class Ledger {
       // without an entry, since the entry goes last.
       const replayed = wasDead && fact.dead === 0 && how === "finished";
       fact.liveIsDurable = fact.live > 0 && (fact.liveIsDurable || replayed || how === "cut");
-      fact.deadIsDurable = fact.dead > 0 && (fact.deadIsDurable || fact.live === 0 || how === "cut");
+      fact.deadIsDurable = fact.dead > 0 && (fact.deadIsDurable || (fact.live === 0 && !fact.letter) || how === "cut");
       Object.assign(fact, untouched);
     }
     this.receives = 0;
+    this.leases = new Set();
     this.purging = 0;
     this.bulkReplays = 0;
     this.clearedBefore = 0;

@@ -91,7 +91,9 @@ class Program {
   readonly #clock = { time: start, now: () => this.#clock.time };
   #ledger: Ledger;
   #disk = new Disk();
-  #brokers: (OpenBroker & { readonly operations: FileOperations })[] = [];
+  #brokers: OpenBroker[] = [];
+  /** Calls that began between two steps of another process. */
+  #between: Promise<void>[] = [];
   #held: Delivery[] = [];
   #verbs!: Verbs;
   #messages = 0;
@@ -104,6 +106,7 @@ class Program {
   /** The processes die in so many steps. */
   #stepsToLive = Infinity;
   #crashed = false;
+  #isBetween = false;
 
   constructor(options: ProgramOptions, platform: SeededPlatform) {
     this.#options = options;
@@ -145,8 +148,10 @@ class Program {
     this.#disk = disk;
     this.#brokers = [];
     this.#crashed = false;
+    this.#between = [];
+    this.#scheduler.start();
     disk.park = () => this.#scheduler.park();
-    disk.beforeStep = () => this.#step();
+    disk.beforeStep = (process) => this.#step(process);
     this.#verbs = new Verbs({
       random: this.#random,
       ledger: this.#ledger,
@@ -181,13 +186,17 @@ class Program {
   /** Runs calls until all have ended or their processes have died, and checks what lies there. */
   async #run(begin: () => Promise<void>[]): Promise<void> {
     const failures: unknown[] = [];
-    const calls = begin().map((call) =>
-      call.catch((error) => {
-        // What a dead process thinks of its death is nobody's business.
-        if (!this.#crashed) failures.push(error);
-      })
-    );
-    await this.#scheduler.settle(calls);
+    const calls = begin();
+    while (calls.length > 0) {
+      const watched = calls.map((call) =>
+        call.catch((error) => {
+          // What a dead process thinks of its death is nobody's business.
+          if (!this.#crashed) failures.push(error);
+        })
+      );
+      await this.#scheduler.settle(watched);
+      calls.splice(0, Infinity, ...this.#crashed ? [] : this.#between.splice(0));
+    }
     if (failures.length > 0) throw failures[0];
     if (this.#options.sabotage?.hasStruck() && !this.#crashed) this.#lookClosely();
     await this.#checkCrashes();
@@ -198,16 +207,28 @@ class Program {
   }
 
   /** Before every step of the disk. */
-  #step(): void {
+  #step(process: FileOperations): void {
     this.#steps++;
     if (randomFor(this.#options.seed, 1_000 + this.#steps).chance(this.#options.crashes)) this.#lookAtCrash();
-    if (--this.#stepsToLive > 0) return;
+    if (--this.#stepsToLive > 0) return this.#beginBetween(process);
     // From here on calls that are under way change nothing that counts.
     this.#crashed = true;
     this.#ledger = this.#ledger.copy();
     this.#held = [...this.#held];
     this.#disk.kill();
     this.#scheduler.abandon();
+  }
+
+  /** Now and then another process goes ahead between two steps of one. */
+  #beginBetween(process: FileOperations): void {
+    if (this.#options.oneByOne || this.#isBetween || !this.#random.chance(0.04)) return;
+    this.#isBetween = true;
+    const call = this.#verbs.startBetween(process);
+    this.#isBetween = false;
+    if (call === undefined) return;
+    // Should its process die with the others, nobody asks what became of it.
+    call.catch(() => {});
+    this.#between.push(call);
   }
 
   /** What would be if the processes died now, and if the power went: looked at later, when all is quiet. */

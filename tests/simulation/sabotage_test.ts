@@ -48,7 +48,6 @@ const ordered: readonly string[] = [
   "make ready bucket, flush ready",
   "make delayed bucket, flush delayed",
   "make leased bucket, flush leased",
-  "make once folder, flush once",
   // A message that is on the device moves only into a folder that is.
   "flush ready, rename leased entry to ready entry",
   "flush delayed, rename leased entry to delayed entry",
@@ -79,7 +78,7 @@ const free: readonly (readonly [pairs: RegExp, why: string])[] = [
   [/^flush dead, unlink temporary file$/, "the letter has another name"],
   [/^flush dead, create temporary file$/, "they are of different letters"],
   [/^flush once, link pending file as key$/, "the message is pending until both are done"],
-  [/^flush once folder, unlink key$/, "they are of different keys"],
+  [/^flush once( folder)?, unlink key$/, "they are of different keys"],
   [/^link pending file as key, (make|flush) /, "the message moves only after both"],
   [/^link temporary file as ([^,]*), (link|make|rename) /, "they are of different messages or folders"],
   [
@@ -96,7 +95,7 @@ const free: readonly (readonly [pairs: RegExp, why: string])[] = [
   [/^rename temporary file to (\w+) entry, (make|rename|create) /, "they are of different messages or folders"],
   [/^remove |, remove /, "an empty folder goes, or one that is not empty stays"],
   [/^unlink [^,]*, unlink /, "they are of different messages, or of names of one that has another"],
-  [/^unlink [^,]*, (create|flush) /, "they are of different messages"],
+  [/^unlink [^,]*, (create|flush|rename) /, "they are of different messages"],
 ];
 
 /** Runs programs until one notices; whether one did. */

@@ -27,16 +27,21 @@ export class Scheduler {
     return new Promise((resolve) => this.#parked.push(resolve));
   }
 
-  /** Lets nothing go on that waits: whoever waited is dead. */
+  /** Lets nothing go on that waits: whoever waited is dead. Nobody is waited for until the next start. */
   abandon(): void {
     this.#parked = [];
     this.#abandoned = true;
   }
 
+  /** Begins anew, with nobody waiting. */
+  start(): void {
+    this.#parked = [];
+    this.#abandoned = false;
+  }
+
   /** Lets calls go on, one after another, until all of them have settled or were abandoned. */
   async settle(calls: readonly Promise<unknown>[]): Promise<void> {
     let settled = 0;
-    this.#abandoned = false;
     for (const call of calls) call.then(() => settled++, () => settled++);
     await quiet();
     while (settled < calls.length && !this.#abandoned) {

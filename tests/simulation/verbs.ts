@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import type { FileBroker } from "../../src/brokers/file/mod.ts";
 import { parseFailure, parseReceipt } from "../../src/brokers/file/names.ts";
+import type { FileOperations } from "../../src/brokers/file/operations.ts";
 import { isQueueError } from "../../src/core/error.ts";
 import { recordFailure } from "../../src/core/failure.ts";
 import type { Priority } from "../../src/core/priority.ts";
@@ -20,6 +21,8 @@ import { quiet } from "./scheduler.ts";
 /** A broker of a program. */
 export interface OpenBroker {
   readonly jobs: FileBroker;
+  /** The process that it is open in. */
+  readonly operations: FileOperations;
   /** How many of its calls are under way. */
   running: number;
   /** Whether its `close` was called. */
@@ -58,8 +61,8 @@ export class Verbs {
   readonly #setup: VerbSetup;
   readonly #random: Random;
   readonly #ledger: Ledger;
-  /** Calls of this batch, and whether each began while it was the only one. */
-  #batch = 0;
+  /** How many verbs began since all was quiet. */
+  #begun = 0;
 
   constructor(setup: VerbSetup) {
     this.#setup = setup;
@@ -69,41 +72,51 @@ export class Verbs {
 
   /** Starts so many verbs at once. */
   start(width: number): Promise<void>[] {
-    this.#batch = width;
-    return Array.from({ length: width }, () => this.#draw());
+    this.#begun = width;
+    return Array.from({ length: width }, () => this.#draw(this.#random.pick(this.#setup.brokers)));
   }
 
-  #draw(): Promise<void> {
+  /** Starts a verb in another process than the one that is between two steps; nothing where there is no other. */
+  startBetween(process: FileOperations): Promise<void> | undefined {
+    const others = this.#setup.brokers.filter(({ operations }) => operations !== process);
+    if (others.length === 0) return undefined;
+    this.#begun++;
+    const broker = this.#random.pick(others);
+    return this.#random.chance(0.5) ? this.#call(broker, (jobs) => this.#settle(jobs)) : this.#draw(broker);
+  }
+
+  #draw(broker: OpenBroker): Promise<void> {
     const random = this.#random;
     const luck = random.below(100);
-    if (luck < 14) return this.#call((jobs) => this.#publish(jobs));
-    if (luck < 22) return this.#call((jobs) => this.#publishMany(jobs));
-    if (luck < 30) return this.#call((jobs) => this.#publishOnce(jobs));
-    if (luck < 32) return this.#call((jobs) => random.chance(0.5) ? this.#putMessage(jobs) : this.#putDeadLetter(jobs));
-    if (luck < 56) return this.#call((jobs) => this.#receive(jobs));
-    if (luck < 80) return this.#call((jobs) => this.#settle(jobs));
-    if (luck < 88) return this.#call((jobs) => this.#manageDead(jobs));
-    if (luck < 94) return this.#call((jobs) => this.#look(jobs));
-    if (luck < 95) return this.#call((jobs) => this.#purge(jobs));
-    if (luck < 98) return this.#close();
+    if (luck < 14) return this.#call(broker, (jobs) => this.#publish(jobs));
+    if (luck < 22) return this.#call(broker, (jobs) => this.#publishMany(jobs));
+    if (luck < 30) return this.#call(broker, (jobs) => this.#publishOnce(jobs));
+    if (luck < 32) {
+      return this.#call(broker, (jobs) => random.chance(0.5) ? this.#putMessage(jobs) : this.#putDeadLetter(jobs));
+    }
+    if (luck < 56) return this.#call(broker, (jobs) => this.#receive(jobs));
+    if (luck < 80) return this.#call(broker, (jobs) => this.#settle(jobs));
+    if (luck < 88) return this.#call(broker, (jobs) => this.#manageDead(jobs));
+    if (luck < 94) return this.#call(broker, (jobs) => this.#look(jobs), false);
+    if (luck < 95) return this.#call(broker, (jobs) => this.#purge(jobs));
+    if (luck < 98) return this.#close(broker);
     return this.#setup.open();
   }
 
-  /** Makes a call of one of the brokers; one that is being closed refuses it, which is no failure. */
-  async #call(run: (jobs: FileBroker) => Promise<void>): Promise<void> {
-    const broker = this.#random.pick(this.#setup.brokers);
-    broker.running++;
+  /** Makes a call of a broker, which its `close` waits for unless it iterates; one that is being closed may refuse it. */
+  async #call(broker: OpenBroker, run: (jobs: FileBroker) => Promise<void>, awaited = true): Promise<void> {
+    const weight = awaited && !broker.closing ? 1 : 0;
+    broker.running += weight;
     try {
       await run(broker.jobs);
     } catch (error) {
       if (!(broker.closing && isQueueError(error, "QUEUE_CLOSED"))) throw error;
     } finally {
-      broker.running--;
+      broker.running -= weight;
     }
   }
 
-  async #close(): Promise<void> {
-    const broker = this.#random.pick(this.#setup.brokers);
+  async #close(broker: OpenBroker): Promise<void> {
     broker.closing = true;
     await broker.jobs.close();
     // Who made the calls hears of their ends a few reactions later.
@@ -245,6 +258,7 @@ export class Verbs {
     assert.ok(deliveries.length <= max, "more deliveries than were asked for");
     for (const delivery of deliveries) {
       this.#checkDelivery(delivery, now);
+      this.#ledger.leases.add(delivery.lease.receipt);
       this.#setup.held.push(delivery);
     }
   }
@@ -306,8 +320,8 @@ export class Verbs {
 
   #holds(fact: Fact, receipt: Receipt): boolean {
     const { bucket, name, entry } = parseReceipt(receipt)!;
-    return entry.instant > this.#setup.now() &&
-      fact.entries.some((lying) => lying.bucket === bucket && lying.name === name);
+    return entry.instant > this.#setup.now() && (this.#ledger.leases.has(receipt) ||
+      fact.entries.some((lying) => lying.bucket === bucket && lying.name === name));
   }
 
   #checkRefusal(fact: Fact, held: boolean, ownRemovals: number): void {
@@ -426,6 +440,7 @@ export class Verbs {
     await this.#withReceipt(delivery, async () => {
       const lease = await jobs.extend(delivery.lease.receipt, 60_000);
       assert.equal(lease.expiresAt.getTime(), this.#setup.now() + 60_000);
+      this.#ledger.leases.add(lease.receipt);
       this.#setup.held.push({ ...delivery, lease });
     });
   }
@@ -505,7 +520,9 @@ export class Verbs {
     const max = 1 + this.#random.below(4);
     this.#ledger.clearedBefore = Math.max(this.#ledger.clearedBefore, before);
     for (const fact of this.#ledger.byPayload.values()) {
-      if (fact.letters.some(({ name }) => name.failedAt < before) || before > this.#setup.now()) fact.clearing++;
+      const arrives = fact.letter && fact.arriving > 0;
+      const isOld = fact.letters.some(({ name }) => name.failedAt < before);
+      if (isOld || arrives || before > this.#setup.now()) fact.clearing++;
     }
     const count = await jobs.purgeDeadLetters({ before: new Date(before), max });
     assert.ok(count <= max, "more letters were purged than were asked for");
@@ -514,11 +531,10 @@ export class Verbs {
   // The whole queue.
 
   async #purge(jobs: FileBroker): Promise<void> {
-    const alone = this.#batch === 1;
     const end = this.#ledger.beginPurge();
     const { queued, leased } = await jobs.purge();
     end();
-    if (!alone) return;
+    if (this.#begun > 1) return;
     let found = 0;
     for (const { entries } of this.#ledger.byPayload.values()) {
       found += entries.filter(({ state }) => state !== "pending").length;
@@ -530,7 +546,6 @@ export class Verbs {
   }
 
   async #look(jobs: FileBroker): Promise<void> {
-    const alone = this.#batch === 1;
     if (this.#random.chance(0.3)) await this.#readDead(jobs);
     const seen = new Set<string>();
     if (this.#random.chance(0.5)) {
@@ -549,7 +564,7 @@ export class Verbs {
       }
     }
     const stats = await jobs.stats();
-    if (!alone) return;
+    if (this.#begun > 1) return;
     const count = { queued: 0, leased: 0, dead: 0 };
     for (const { id, entries, letters, payload } of this.#ledger.byPayload.values()) {
       const shown = entries.filter(({ state }) => state !== "pending");

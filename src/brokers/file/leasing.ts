@@ -127,16 +127,24 @@ export class Leasing {
     return Math.min(maxInstant, now + Math.max(this.#policy.visibilityTimeout, shortestBurialLease));
   }
 
-  /** Moves entries to the dead letters; each is removed from the leases once its letter is on the device. */
-  async bury(doomed: readonly Doomed[], now: number): Promise<void> {
-    if (doomed.length === 0) return;
+  /**
+   * Moves entries to the dead letters; each is removed from the leases once its letter is on the device.
+   *
+   * @returns How many were still there: a purge may have been quicker.
+   */
+  async bury(doomed: readonly Doomed[], now: number): Promise<number> {
+    if (doomed.length === 0) return 0;
+    let purged = 0;
     const { dead, operations, leases, slices } = this.#directory;
     const burials: Burial[] = [];
     const buried: HeldEntry[] = [];
     for (const { held, failure } of doomed) {
       if (slices.isOver) await slices.giveWay();
       const record = await this.#read(held);
-      if (record === undefined) continue;
+      if (record === undefined) {
+        if (!this.#isSetAside(held)) purged++;
+        continue;
+      }
       burials.push({ id: held.entry.id, record: makeDeadRecord(record, held.entry, failure, now) });
       buried.push(held);
     }
@@ -145,6 +153,7 @@ export class Leasing {
       attempt(() => operations.unlink(path), "ENOENT");
       leases.settle(bucket.name);
     }
+    return doomed.length - purged;
   }
 
   /**
@@ -241,6 +250,11 @@ export class Leasing {
     const read = this.#directory.reader.read(held.path, held.entry);
     if (read instanceof Promise) return read.then((record) => record ?? this.#setAside(held));
     return read ?? this.#setAside(held);
+  }
+
+  #isSetAside({ name }: HeldEntry): boolean {
+    const { operations } = this.#directory;
+    return attempt(() => void operations.status(`${this.#directory.pathOf("damaged")}/${name}`), "ENOENT");
   }
 
   #setAside(held: HeldEntry): undefined {

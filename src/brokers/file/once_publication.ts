@@ -47,7 +47,7 @@ export async function publishReserved(directory: QueueDirectory, publication: Re
         }
       }
       prepared ??= await prepare(directory, publication);
-      await once.prepare(next);
+      once.prepare(next);
       const reserving: Prepared = prepared;
       // From here on the pending file may be a reserved message, which a refusal must not cost.
       prepared = undefined;

@@ -62,6 +62,8 @@ export class OnceStore {
   readonly #directory: string;
   readonly #pending: string;
   readonly #nonces: NonceSource;
+  /** Folders whose own entry is known to be on the device; none is ever removed. */
+  readonly #durable = new Set<string>();
 
   constructor(operations: FileOperations, directory: string, pending: string, nonces: NonceSource) {
     this.#operations = operations;
@@ -96,10 +98,10 @@ export class OnceStore {
     };
   }
 
-  /** Makes the folder of a key's reservations; its own entry is on the device then. */
-  async prepare(reservation: string): Promise<void> {
+  /** Makes the folder of a key's reservations where it is absent. */
+  prepare(reservation: string): void {
     const folder = reservation.slice(0, reservation.lastIndexOf("/"));
-    if (attempt(() => this.#operations.makeDirectory(folder), "EEXIST")) await this.flush(this.#directory);
+    attempt(() => this.#operations.makeDirectory(folder), "EEXIST");
   }
 
   /** Reserves a key for a pending message; `false` when a rival was first. */
@@ -130,7 +132,12 @@ export class OnceStore {
 
   /** Puts a reservation on the device. */
   async secure(reservation: string): Promise<void> {
-    await this.flush(reservation.slice(0, reservation.lastIndexOf("/")));
+    const folder = reservation.slice(0, reservation.lastIndexOf("/"));
+    const flushes = [this.flush(folder)];
+    // Whoever made the folder may have died, or still wait, before its own entry is on the device.
+    if (!this.#durable.has(folder)) flushes.push(this.flush(this.#directory));
+    await Promise.all(flushes);
+    this.#durable.add(folder);
   }
 
   /** Puts the pending names on the device. */

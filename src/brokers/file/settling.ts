@@ -151,12 +151,14 @@ export class Settling {
     const deadline = this.#leasing.burialDeadline(now);
     const held = this.#leasing.renew(leased.path, leased.bucket, leased.entry, deadline) ??
       this.#gone(leased.bucket);
+    let buried: number;
     try {
-      await this.#leasing.bury([{ held, failure }], now);
+      buried = await this.#leasing.bury([{ held, failure }], now);
     } catch (error) {
       this.#giveBack(leased, held);
       throw error;
     }
+    if (buried === 0) leaseExpired();
   }
 
   /** Puts a lease back under its name after a refusal, so that whoever holds its receipt can try again. */

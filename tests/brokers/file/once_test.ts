@@ -8,6 +8,8 @@ import { agedOperations, faultyOperations, unflushedOperations } from "../../sup
 import { mortal, ProcessDied } from "../../support/file_processes.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
+import { Disk, sha256 } from "../../simulation/disk.ts";
+import { Random } from "../../simulation/random.ts";
 import { entriesOf, foldersOf, pathsBelow } from "./on_disk.ts";
 import { bytes, drain, openQueue, textsOf, withMonotonicClock } from "./queue.ts";
 
@@ -347,4 +349,17 @@ test("a footer that the broker would not write moves nothing", async () => {
   fs.writeFileSync(path, whole);
   await using jobs = await openQueue(dir, { clock, operations });
   assert.deepEqual(await drain(jobs), ["theirs"]);
+});
+
+test("a key is on the device although another process made its folder and has not flushed it", async () => {
+  const disk = new Disk();
+  const clock = new ManualClock();
+  const jobs = await openQueue("/queue", { operations: disk.process(), clock });
+  disk.process().makeDirectory(`/queue/once/${sha256("key").slice(0, 3)}`);
+  const { published } = await jobs.publishOnce("key", bytes("one"), 60_000);
+  assert.equal(published, true);
+  for (let seed = 0; seed < 20; seed++) {
+    const after = await openQueue("/queue", { operations: disk.cutPower(new Random(seed), 0.5).process(), clock });
+    assert.equal((await after.publishOnce("key", bytes("two"), 60_000)).published, false);
+  }
 });

@@ -4,6 +4,7 @@ import type { FileBroker } from "../../../src/brokers/file/mod.ts";
 import { isQueueError } from "../../../src/core/error.ts";
 import type { Receipt } from "../../../src/core/values.ts";
 import { ManualClock } from "../../../src/testing/manual_clock.ts";
+import { unflushedOperations } from "../../support/file_faults.ts";
 import { temporaryDirectory } from "../../support/temporary.ts";
 import { test } from "../../support/test.ts";
 import { bytes, drain, openQueue, withMonotonicClock } from "./queue.ts";
@@ -127,4 +128,23 @@ test("the file that watchers see is made anew when somebody removed it", async (
     await woken;
     assert.ok(fs.existsSync(`${directory.path}/wake/signal`));
   }
+});
+
+test("a message that is purged while it is being rejected is not said to be dead", async () => {
+  using dir = temporaryDirectory();
+  const inner = unflushedOperations();
+  let purges = false;
+  const rename = (from: string, to: string) => {
+    inner.rename(from, to);
+    if (purges) inner.unlink(to);
+  };
+  const jobs = await openQueue(dir.path, { operations: { ...inner, rename }, policy: { maxDeliveries: 1 } });
+  await jobs.publish(bytes("one"));
+  await jobs.publish(bytes("two"));
+  const [first, second] = await jobs.receive(2);
+  purges = true;
+  await assert.rejects(jobs.reject(first!.lease.receipt), { reason: "LEASE_EXPIRED" });
+  await assert.rejects(jobs.nack(second!.lease.receipt), { reason: "LEASE_EXPIRED" });
+  assert.deepEqual(await jobs.deadLetters({ max: 10 }), []);
+  await jobs.close();
 });
