@@ -238,7 +238,12 @@ export class DeadStore {
       if (systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR") return [];
       throw error;
     }
-    if (names.length === 0 || !this.#mayEnter(path)) return [];
+    if (names.length === 0) {
+      // Whoever took the last letter may have died before it removed the folder.
+      FolderRemover.of(this.#operations).remove(path);
+      return [];
+    }
+    if (!this.#mayEnter(path)) return [];
     const entries: DeadEntry[] = [];
     for (const name of names) {
       const parsed = parseDead(name);

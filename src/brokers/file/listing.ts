@@ -6,6 +6,7 @@
  */
 
 import type { LiveMessage, PurgeResult, Stats } from "../../core/values.ts";
+import { FolderRemover } from "./folder_remover.ts";
 import { type Entry, isBucketName, isLeaseBucketName, parseEntry } from "./names.ts";
 import { attempt, systemCode } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
@@ -112,6 +113,8 @@ export class Listing {
         if (state === "leased") leased++;
         else queued++;
       }
+      // Left to the next receives, thousands would be listed once more each.
+      if (state !== "leased") FolderRemover.of(operations).remove(path);
     }
     return { queued, leased };
   }

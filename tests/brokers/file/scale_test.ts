@@ -218,3 +218,19 @@ test("a consumer that closes takes its folders of leases with it", async () => {
   }
   assert.equal(foldersOf(directory.path, "leased").length, 1, "the shared one");
 });
+
+test("a purge takes the folders along, and a listing the empty ones of dead letters", async () => {
+  using directory = temporaryDirectory();
+  const clock = new ManualClock();
+  const sizes = { ...queueSizes, waitingBucket: 4 };
+  await using jobs = await openFile({ dir: directory.path, policy, clock }, unflushedOperations(), sizes);
+  await jobs.publishMany(Array(40).fill(bytes("x")));
+  await jobs.publishMany(Array(40).fill({ payload: bytes("x"), at: new Date(clock.now() + day) }));
+  // What somebody left who died after the last letter of a folder had gone.
+  fs.mkdirSync(`${directory.path}/dead/01JGFJ`);
+  await jobs.purge();
+  assert.deepEqual(foldersOf(directory.path, "ready"), []);
+  assert.deepEqual(foldersOf(directory.path, "delayed"), []);
+  assert.deepEqual(await jobs.deadLetters({ max: 1 }), []);
+  assert.deepEqual(foldersOf(directory.path, "dead"), []);
+});
