@@ -109,10 +109,9 @@ export class Leasing {
       const instant = expired ? this.burialDeadline(now) : deadline;
       const held = this.#lease(taken, { ...entry, instant, state: "l", deliveries: count });
       if (held === undefined) {
-        taken.index.noteLoss();
+        taken.index.noteLoss(taken.bucket);
         continue;
       }
-      taken.index.noteWin();
       if (expired) doomed.push({ held, failure: expiredFailure(parseFailure(entry.failure)?.code ?? 0) });
       else {
         const reading = this.#readTaken(taken, entry, held);

@@ -29,6 +29,8 @@ interface Bucket {
   /** The names still to take, in byte order from `cursor`; taken ones in between are empty strings. */
   names: string[];
   cursor: number;
+  /** The next entry of this process's own stretch while rivals are at work. */
+  stretch: number | undefined;
   /** The most names ever listed at once: a bucket that was full gets no more. */
   seen: number;
   /** When it was first found empty, by the monotonic clock in ms. */
@@ -62,6 +64,9 @@ const keptEmpty = 16;
 /** How many buckets that were found are taken in at a time: 500 take about 1 ms. */
 const insertedAtOnce = 500;
 
+/** For how long after a lost race rivals are taken to be at work, in ms. */
+const rivalry = 200;
+
 const levels = [0, 1, 2, 3, 4] as const;
 
 /** The buckets of one state directory, walked in the order of delivery. */
@@ -79,8 +84,8 @@ export class WaitingIndex {
   readonly #refused = new Set<string>();
   /** Whether the walk has listed a bucket since it was told to go on. */
   #entered = false;
-  /** How far from the head entries are picked, so that rivals do not all run for the same one. */
-  #spread = 0;
+  /** Until when rivals are taken to be at work, by the monotonic clock in ms. */
+  #rivalsUntil = -Infinity;
 
   constructor(options: WaitingIndexOptions) {
     this.#options = options;
@@ -169,14 +174,11 @@ export class WaitingIndex {
     return { bucket: bucket.name, name };
   }
 
-  /** Tells that a taken entry was gone: a rival is at work. */
-  noteLoss(): void {
-    this.#spread = Math.min(96, this.#spread * 2 + 2);
-  }
-
-  /** Tells that a taken entry was there. */
-  noteWin(): void {
-    if (this.#spread > 0) this.#spread -= 1 / 4;
+  /** Tells that a taken entry was gone: a rival has been there, so this process looks again and goes on elsewhere. */
+  noteLoss(bucketName: string): void {
+    this.#rivalsUntil = this.#options.operations.uptime() + rivalry;
+    const bucket = this.#known.get(bucketName);
+    if (bucket?.place === "open") this.#relist(bucket, undefined);
   }
 
   /** When the first entry known comes due, by its key; `undefined` when nothing is known to wait. */
@@ -291,6 +293,7 @@ export class WaitingIndex {
     if (names === undefined) return this.#forget(bucket);
     bucket.names = names.filter(looksLikeEntry).sort();
     bucket.cursor = 0;
+    bucket.stretch = undefined;
     bucket.seen = Math.max(bucket.seen, bucket.names.length);
     if (bucket.names.length > 0) {
       bucket.emptySince = undefined;
@@ -352,12 +355,19 @@ export class WaitingIndex {
     }
   }
 
+  /**
+   * Which entry to take: the head, or while rivals race for heads the next of a stretch of this process's own, which begins
+   * anywhere in the bucket and ends where a rival has been.
+   */
   #pick(bucket: Bucket, limit: string): number {
-    if (this.#spread < 1) return bucket.cursor;
-    const ahead = Math.min(Math.floor(this.#spread), bucket.names.length - bucket.cursor - 1);
-    const index = bucket.cursor + Math.floor(Math.random() * (ahead + 1));
-    const name = bucket.names[index]!;
-    return name !== "" && name < limit ? index : bucket.cursor;
+    if (this.#options.operations.uptime() >= this.#rivalsUntil) return bucket.cursor;
+    const { names, cursor } = bucket;
+    let at = bucket.stretch ?? cursor + Math.floor(Math.random() * (names.length - cursor));
+    while (names[at] === "") at++;
+    const name = names[at];
+    if (at < cursor || name === undefined || name >= limit) at = cursor;
+    bucket.stretch = at + 1;
+    return at;
   }
 }
 
@@ -372,6 +382,7 @@ function makeBucket(name: string, own: boolean): Bucket {
     abandoned: false,
     names: [],
     cursor: 0,
+    stretch: undefined,
     seen: 0,
     emptySince: undefined,
   };

@@ -263,3 +263,39 @@ test("a high priority that another process publishes late is received next", asy
     assert.equal(rest.at(-1), "lowest");
   });
 });
+
+test("processes that take turns at one backlog seldom run for the same message", async () => {
+  using directory = temporaryDirectory();
+  let claims = 0;
+  let lost = 0;
+  const open = () => {
+    const inner = unflushedOperations();
+    const rename = (from: string, to: string) => {
+      const isClaim = from.includes("/ready/") && to.includes("/leased/");
+      if (isClaim) claims++;
+      try {
+        inner.rename(from, to);
+      } catch (error) {
+        if (isClaim) lost++;
+        throw error;
+      }
+    };
+    // Their clocks stand, so nobody looks for what the others did while there is something left to try.
+    return openQueue(directory.path, { operations: { ...inner, rename, uptime: () => 0 } });
+  };
+  await using first = await open();
+  await using second = await open();
+  await using third = await open();
+  await using fourth = await open();
+  const count = 2_000;
+  await first.publishMany(Array.from({ length: count }, (_, index) => bytes(`message ${index}`)));
+  const processes = [first, second, third, fourth];
+  const seen: string[] = [];
+  for (let turn = 0; seen.length < count; turn++) {
+    const [delivery] = await processes[turn % processes.length]!.receive(1);
+    assert.ok(delivery !== undefined, "there is something for everybody");
+    seen.push(textsOf([delivery])[0]!);
+  }
+  assert.equal(new Set(seen).size, count);
+  assert.ok(lost <= claims / 10, `${lost} of ${claims} claims were lost`);
+});
