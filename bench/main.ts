@@ -1,6 +1,6 @@
 /**
  * Runs every benchmark on Deno and on Bun and prints one table a runtime; `--json FILE` says where the figures go, by
- * default `bench/results/<date>.json`. Names given as arguments (`memory`, `file`, `wake`, `scale`) run those alone.
+ * default `bench/results/<date>.json`. Names given as arguments (`memory`, `file`, `wake`, `fairness`, `stalls`, `scale`) run those alone.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import type { Figure } from "./figures.ts";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const benchmarks = ["memory", "file", "wake", "scale"];
+const benchmarks = ["memory", "file", "wake", "fairness", "stalls", "scale"];
 
 interface Runtime {
   readonly name: string;
