@@ -127,7 +127,7 @@ export class Listing {
     for (const state of liveStates) {
       const isFolder = state === "leased" ? isLeaseBucketName : isBucketName;
       const directory = this.#directory.pathOf(state);
-      for (const bucket of operations.list(directory).filter(isFolder)) {
+      for (const bucket of operations.list(directory).filter(isFolder).sort()) {
         signal?.throwIfAborted();
         const path = `${directory}/${bucket}`;
         const names = this.#directory.mayEnter(path) ? listOrNothing(() => operations.list(path)) : [];
@@ -166,7 +166,8 @@ export class Listing {
       if (ids.length === max) bound = ids.at(-1)!;
     };
     for await (const { path, names } of this.#folders(signal)) {
-      for (const name of names) {
+      // Nearly the order of the ids, so that most are found beyond the bound, and the rest is soon sorted.
+      for (const name of names.sort()) {
         const id = name.slice(14, 40);
         if (id <= after || id > bound) continue;
         const entry = parseEntry(name);
