@@ -14,7 +14,7 @@ import { UnknownOutcome } from "./failures.ts";
 import { LeaseIndex, sharedLeaseBucket } from "./lease_index.ts";
 import { type Entry, keyLength, NonceSource, parseEntry, parseInstant, renderEntry, renderInstant } from "./names.ts";
 import { OnceStore } from "./once_store.ts";
-import { attempt, type FileOperations, flushDirectory, flushEntries, tidyUp } from "./operations.ts";
+import { attempt, type FileOperations, flushDirectory, flushEntries, forEachParallel, tidyUp } from "./operations.ts";
 import { SegmentReader } from "./segment_reader.ts";
 import { Slices } from "./slices.ts";
 import { findDistrust, prepareState } from "./trust.ts";
@@ -251,20 +251,50 @@ export class QueueDirectory {
 
   /** Moves a file to the waiting entries under a fresh name; `false` when it was gone. Nothing is flushed. */
   async shelve(from: string, entry: Entry, shelf: Shelf, front = false): Promise<boolean> {
-    return await this.#move(from, entry, shelf, front) !== undefined;
+    return await this.move(from, entry, shelf, front) !== undefined;
   }
 
   /** As `shelve`, and on the device when it resolves. */
   async shelveDurably(from: string, entry: Entry, shelf: Shelf): Promise<boolean> {
-    const bucket = await this.#move(from, entry, shelf, false);
+    const bucket = await this.move(from, entry, shelf);
     if (bucket === undefined) return false;
+    await this.flushMoved([bucket], shelf);
+    return true;
+  }
+
+  /** Moves a file into a bucket of the waiting entries, which is returned; `undefined` when the file was gone. */
+  async move(from: string, entry: Entry, shelf: Shelf, front = false): Promise<OwnBucket | undefined> {
+    const name = renderEntry({ ...entry, nonce: this.nonces.next() });
+    for (;;) {
+      const bucket = shelf.writer.place(entry.priority, name.slice(0, keyLength), front);
+      if (!bucket.durable) {
+        // A message that is on the device must not be moved into a folder that is not; meanwhile others may fill it.
+        await this.#secure(bucket, shelf);
+        // Whoever waited for the same flush goes on now.
+        if (this.slices.isOver) await this.slices.giveWay();
+        continue;
+      }
+      const outcome = moveInto(this.operations, from, bucket, name);
+      if (outcome === "sourceGone") return undefined;
+      if (outcome === "bucketGone") {
+        shelf.writer.abandon(bucket);
+        continue;
+      }
+      bucket.count++;
+      shelf.index.addEntry(bucket.name, name);
+      return bucket;
+    }
+  }
+
+  /** Puts what was moved into some buckets on the device. */
+  async flushMoved(buckets: Iterable<OwnBucket>, shelf: Shelf): Promise<void> {
     try {
-      await flushEntries(this.operations, bucket.path);
+      await forEachParallel(buckets, ({ path }) => flushEntries(this.operations, path));
     } catch (error) {
-      shelf.writer.abandon(bucket);
+      // A flush that failed says nothing when it is repeated, so these buckets are never written to again.
+      for (const bucket of buckets) shelf.writer.abandon(bucket);
       throw new UnknownOutcome(error);
     }
-    return true;
   }
 
   /** Moves a reserved message that its publisher has not moved to where it belongs. */
@@ -362,29 +392,6 @@ export class QueueDirectory {
     const index = new WaitingIndex({ operations, slices, directory, bucketSize, mayEnter });
     const maker = new BucketMaker({ operations, directory, nonces, index, bucketSize });
     return { maker, writer: makeWriter(maker), index };
-  }
-
-  async #move(from: string, entry: Entry, shelf: Shelf, front: boolean): Promise<OwnBucket | undefined> {
-    const name = renderEntry({ ...entry, nonce: this.nonces.next() });
-    for (;;) {
-      const bucket = shelf.writer.place(entry.priority, name.slice(0, keyLength), front);
-      if (!bucket.durable) {
-        // A message that is on the device must not be moved into a folder that is not; meanwhile others may fill it.
-        await this.#secure(bucket, shelf);
-        // Whoever waited for the same flush goes on now.
-        if (this.slices.isOver) await this.slices.giveWay();
-        continue;
-      }
-      const outcome = moveInto(this.operations, from, bucket, name);
-      if (outcome === "sourceGone") return undefined;
-      if (outcome === "bucketGone") {
-        shelf.writer.abandon(bucket);
-        continue;
-      }
-      bucket.count++;
-      shelf.index.addEntry(bucket.name, name);
-      return bucket;
-    }
   }
 
   async #secure(bucket: OwnBucket, shelf: Shelf): Promise<void> {

@@ -321,3 +321,24 @@ test("a refusal half-way through a bulk call reports how many were done, and cal
   assert.equal(await jobs.purgeDeadLetters({ before: purging, max: 10 }), 5);
   assert.equal((await drain(jobs)).length, 3);
 });
+
+test("a bulk replay shares its flushes, and counts what is on the device when one of them is refused", async () => {
+  using directory = temporaryDirectory();
+  const faulty = faultyOperations();
+  await using jobs = await openQueue(directory.path, { operations: faulty.operations });
+  await bury(jobs, 200);
+  await settle();
+  const before = faulty.calls.get("flush")!;
+  assert.equal(await jobs.replayDeadLetters({ max: 100 }), 100);
+  const flushes = faulty.calls.get("flush")! - before;
+  assert.ok(flushes <= 5, `${flushes} flushes`);
+  faulty.arm({ operation: "flush", nth: 2, when: "before", code: "EIO" });
+  const failure = await jobs.replayDeadLetters({ max: 100 }).then(() => undefined, (error) => error);
+  assert.equal(failure.reason, "QUEUE_BACKEND_FAILED");
+  assert.equal(failure.fields.published, "unknown");
+  assert.equal(failure.partial, 64, "the first group");
+  faulty.disarm();
+  const { dead, queued } = await jobs.stats();
+  assert.deepEqual({ dead, queued }, { dead: 0, queued: 200 }, "what is in doubt is there all the same");
+  assert.equal((await drain(jobs)).length, 200);
+});
