@@ -157,13 +157,15 @@ export class Listing {
 
   /** The entries with the `max` least ids after one; an id seen twice while it moved counts once. */
   async #firstIds(after: string, max: number, signal: AbortSignal | undefined): Promise<Listed[]> {
-    let found = new Map<string, Listed>();
+    const { slices } = this.#directory;
+    const found = new Map<string, Listed>();
     let bound = "~";
     const keepLeast = () => {
       // Without a comparison of our own, which takes several times as long.
-      const ids = [...found.keys()].sort().slice(0, max);
-      found = new Map(ids.map((id) => [id, found.get(id)!]));
+      const ids = [...found.keys()].sort();
+      for (const id of ids.splice(max)) found.delete(id);
       if (ids.length === max) bound = ids.at(-1)!;
+      return ids;
     };
     for await (const { path, names } of this.#folders(signal)) {
       // Nearly the order of the ids, so that most are found beyond the bound, and the rest is soon sorted.
@@ -173,10 +175,13 @@ export class Listing {
         const entry = parseEntry(name);
         if (entry !== undefined) found.set(id, { path: `${path}/${name}`, entry });
       }
-      if (found.size > max + keptBeyond) keepLeast();
+      if (found.size <= max + keptBeyond) continue;
+      if (slices.isOver) await slices.giveWay();
+      keepLeast();
     }
-    keepLeast();
-    return [...found.values()];
+    const ids = keepLeast();
+    if (slices.isOver) await slices.giveWay();
+    return ids.map((id) => found.get(id)!);
   }
 
   async #read({ path, entry }: Listed): Promise<LiveMessage | undefined> {
