@@ -10,6 +10,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { findBun } from "../tools/runtimes.ts";
 import type { Figure } from "./figures.ts";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -24,11 +25,9 @@ interface Runtime {
 /** The runtimes at hand: Deno, which runs this, and Bun from the path or from the installed package. */
 function findRuntimes(): Runtime[] {
   const runtimes: Runtime[] = [{ name: "deno", command: process.execPath, args: ["run", "-A", "--no-check"] }];
-  for (const bun of ["bun", path.join(here, "../node_modules/.bin/bun")]) {
-    if (spawnSync(bun, ["--version"]).status !== 0) continue;
-    runtimes.push({ name: "bun", command: bun, args: [] });
-    break;
-  }
+  const bun = findBun(process.execPath);
+  if (bun.found) runtimes.push({ name: "bun", command: bun.path, args: [] });
+  else console.log(`Bun is left out: ${bun.why}`);
   return runtimes;
 }
 
@@ -79,7 +78,6 @@ for (const runtime of findRuntimes()) {
   results.push({ runtime: runtime.name, figures });
   printTable(runtime.name, figures);
 }
-if (results.length === 1) console.log("\nBun was left out: there is no `bun` on the path nor in node_modules.");
 
 const date = new Date().toISOString();
 const file = target ?? path.join(here, "results", `${date.slice(0, 19).replaceAll(":", "")}.json`);
