@@ -37,6 +37,8 @@ async function runShare({ first, stride, programs, until }: Share): Promise<Coun
   let failed = 0;
   for (let index = 0; index < programs && Date.now() < until; index++) {
     const seed = first + index * stride;
+    // What is held weakly is let go in a turn of the event loop, which a program never needs.
+    await new Promise((resolve) => setImmediate(resolve));
     try {
       await runProgram({ seed, verbs, crashes: 1 });
       passed++;

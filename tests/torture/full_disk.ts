@@ -170,6 +170,8 @@ export async function consumeOnFullDisk(disk: SmallDisk): Promise<void> {
   // Its lease was not settled: it comes back with its end, one that was handed back at the stop too.
   clock.set(clock.now() + 30_000);
 
+  // A journal gives blocks back some time after what held them has gone.
+  disk.fill();
   const patient = start(300_000);
   await clock.until(() => patient.seen("storageFailure").length > 0);
   disk.fill();

@@ -35,6 +35,8 @@ await consume(jobs, {
   onEvent: (event) => {
     if (event.kind === "watchFailed") {
       failures.push(event);
+      // Some systems refuse a watch only after a while; what was waited for till then was meant to be heard of.
+      longest = 0;
       void publishAll();
     }
   },
