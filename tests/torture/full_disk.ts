@@ -42,6 +42,20 @@ async function isRefused(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
+/** Leaves no room, once emptied folders have gone, which are removed beside everything else. */
+async function fillUp({ operations, fill }: SmallDisk): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await operations.pause();
+  fill();
+}
+
+/** Lets time pass, a little at a time since the disk takes its own, until a condition holds. */
+async function passUntil(clock: ManualClock, condition: () => boolean): Promise<void> {
+  for (let step = 0; !condition(); step++) {
+    assert.ok(step < 2_000, "it comes to hold within 20 seconds");
+    await clock.advance(10);
+  }
+}
+
 /** Empties a queue; names by how often they came, those of dead letters among them. */
 async function collect(jobs: FileBroker, clock: ManualClock): Promise<string[]> {
   const names: string[] = [];
@@ -88,28 +102,28 @@ export async function useFullDisk(disk: SmallDisk): Promise<void> {
   let refused = 0;
   for (let round = 0; round < 3; round++) {
     for (const [verb, attempt] of Object.entries(attempts)) {
-      disk.fill();
+      await fillUp(disk);
       if (await isRefused(attempt(`${verb}-${round}`))) refused++;
       else expected.add(`${verb}-${round}`);
     }
   }
   assert.ok(refused >= 15, `${refused} refused`);
-  disk.fill();
+  await fillUp(disk);
   assert.ok(await isRefused(jobs.publishOnce("key", bytesOf("once"), 60_000)));
 
   // Whatever is refused leaves the lease with its holder, who tries again when there is room.
-  disk.fill();
+  await fillUp(disk);
   assert.ok(await isRefused(jobs.reject(rejected!.receipt, new TypeError())));
-  disk.fill();
+  await fillUp(disk);
   assert.ok(await isRefused(jobs.reject(rejected!.receipt, new TypeError())), "the second time too");
-  disk.fill();
+  await fillUp(disk);
   const nackedEarly = !await isRefused(jobs.nack(nacked!.receipt));
-  disk.fill();
+  await fillUp(disk);
   const releasedEarly = !await isRefused(jobs.release(released!.receipt));
   const { receipt } = await jobs.extend(extended!.receipt, 90_000);
-  disk.fill();
+  await fillUp(disk);
   const replayed = !await isRefused(jobs.replayDeadLetter(letter!.message.id));
-  disk.fill();
+  await fillUp(disk);
   const received: Delivery[] = [];
   const full = await isRefused(jobs.receive(5).then((found) => received.push(...found)));
   assert.ok(!full && received.length === 5, "a receive needs no room");
@@ -118,11 +132,12 @@ export async function useFullDisk(disk: SmallDisk): Promise<void> {
   await jobs.ack(acked!.receipt);
   assert.deepEqual(await jobs.ackMany([ackedMany!.receipt, ackedLast!.receipt]), [1, 1]);
   for (const { name } of [acked!, ackedMany!, ackedLast!]) expected.delete(name);
-  disk.fill();
+  await fillUp(disk);
   assert.ok((await jobs.stats()).queued > 0);
   assert.ok((await jobs.messages({ max: 100 })).map(nameOf).length > 0);
   assert.equal((await jobs.deadLetters({ max: 10 })).length, replayed ? 0 : 1);
-  assert.equal(await isRefused(jobs.publish(bytesOf("still full"))), true);
+  await fillUp(disk);
+  assert.ok(await isRefused(jobs.publish(bytesOf("still-full"))));
 
   disk.free();
   assert.equal((await jobs.publishOnce("key", bytesOf("once"), 60_000)).published, true, "nothing was reserved");
@@ -163,7 +178,7 @@ export async function consumeOnFullDisk(disk: SmallDisk): Promise<void> {
     const seen = (kind: string) => events.filter((event) => event.kind === kind);
     return { done, stop, seen, events };
   };
-  disk.fill();
+  await fillUp(disk);
   const impatient = start(0);
   await assert.rejects(impatient.done, (error) => isQueueError(error, "QUEUE_BACKEND_FAILED"));
   assert.deepEqual(impatient.seen("deadLettered"), []);
@@ -171,19 +186,17 @@ export async function consumeOnFullDisk(disk: SmallDisk): Promise<void> {
   clock.set(clock.now() + 30_000);
 
   // A journal gives blocks back some time after what held them has gone.
-  disk.fill();
+  await fillUp(disk);
   const patient = start(300_000);
   await clock.until(() => patient.seen("storageFailure").length > 0);
-  disk.fill();
-  await clock.advance(700);
-  await clock.until(() => patient.seen("storageFailure").length >= 3);
+  await fillUp(disk);
+  await passUntil(clock, () => patient.seen("storageFailure").length >= 3);
   for (const event of patient.seen("storageFailure")) {
     assert.ok(event.kind === "storageFailure" && event.operation === "reject" && event.retryIn! > 0);
     assert.ok(isQueueError(event.error, "QUEUE_BACKEND_FAILED") && event.error.fields.code === "ENOSPC");
   }
   disk.free();
-  await clock.advance(10_000);
-  await clock.until(() => patient.seen("deadLettered").length === 1);
+  await passUntil(clock, () => patient.seen("deadLettered").length === 1);
   await clock.until(() => patient.seen("acknowledged").length + impatient.seen("acknowledged").length === 1);
   patient.stop.abort();
   await patient.done;
@@ -202,12 +215,12 @@ export async function receiveOnFullDisk(disk: SmallDisk): Promise<void> {
   await jobs.publishMany(["one", "two"].map(bytesOf));
   assert.equal((await jobs.receive(2)).length, 2);
   clock.set(clock.now() + 10_000);
-  disk.fill();
+  await fillUp(disk);
   assert.ok(await isRefused(jobs.receive(1)), "nothing to hand out, and nowhere to bury");
   assert.deepEqual(await jobs.receive(1), [], "what is to be buried is in nobody's way");
   assert.equal((await jobs.stats()).leased, 2);
   clock.set(clock.now() + 30_000);
-  disk.fill();
+  await fillUp(disk);
   assert.ok(await isRefused(jobs.receive(1)), "and tried again in time");
   disk.free();
   clock.set(clock.now() + 30_000);
