@@ -7,7 +7,7 @@
 
 import type { LiveMessage, PurgeResult, Stats } from "../../core/values.ts";
 import { FolderRemover } from "./folder_remover.ts";
-import { type Entry, isBucketName, isLeaseBucketName, parseEntry } from "./names.ts";
+import { isBucketName, isEntryName, isLeaseBucketName, parseEntry } from "./names.ts";
 import { attempt, systemCode } from "./operations.ts";
 import type { QueueDirectory } from "./queue_directory.ts";
 
@@ -20,14 +20,16 @@ interface Folder {
   readonly names: string[];
 }
 
+/** A name that was found, and where: fifty thousand of them are held at once, so no more is made of each before its turn. */
 interface Listed {
-  readonly path: string;
-  readonly entry: Entry;
+  readonly id: string;
+  readonly folder: string;
+  readonly name: string;
 }
 
 const liveStates: readonly LiveState[] = ["ready", "delayed", "leased"];
 
-/** How many names an iteration over everything keeps in memory, each pass over the queue: some 20 MB. */
+/** How many names an iteration over everything keeps in memory, each pass over the queue: some 10 MB. */
 const idsPerPass = 50_000;
 
 /** How many ids beyond those that are wanted are gathered before the least are kept. */
@@ -85,7 +87,7 @@ export class Listing {
       }
       // A page of which everything left meanwhile is not the end.
       if (page.length > 0 || listed.length < max) return page;
-      from = listed.at(-1)!.entry.id;
+      from = listed.at(-1)!.id;
     }
   }
 
@@ -99,7 +101,7 @@ export class Listing {
         if (live !== undefined) yield live;
       }
       if (listed.length < idsPerPass) return;
-      from = listed.at(-1)!.entry.id;
+      from = listed.at(-1)!.id;
     }
   }
 
@@ -111,7 +113,7 @@ export class Listing {
     for await (const { state, path, names } of this.#folders(signal)) {
       for (const name of names) {
         if (slices.isOver) await slices.giveWay();
-        if (parseEntry(name) === undefined) continue;
+        if (!isEntryName(name)) continue;
         if (!attempt(() => operations.unlink(`${path}/${name}`), "ENOENT")) continue;
         if (state === "leased") leased++;
         else queued++;
@@ -173,8 +175,7 @@ export class Listing {
       for (const name of names.sort()) {
         const id = name.slice(14, 40);
         if (id <= after || id > bound) continue;
-        const entry = parseEntry(name);
-        if (entry !== undefined) found.set(id, { path: `${path}/${name}`, entry });
+        if (isEntryName(name)) found.set(id, { id, folder: path, name });
       }
       if (found.size <= max + keptBeyond) continue;
       if (slices.isOver) await slices.giveWay();
@@ -185,8 +186,9 @@ export class Listing {
     return ids.map((id) => found.get(id)!);
   }
 
-  async #read({ path, entry }: Listed): Promise<LiveMessage | undefined> {
-    const record = await this.#directory.reader.read(path, entry);
+  async #read({ folder, name }: Listed): Promise<LiveMessage | undefined> {
+    const entry = parseEntry(name)!;
+    const record = await this.#directory.reader.read(`${folder}/${name}`, entry);
     if (record === undefined) return undefined;
     return {
       message: {
