@@ -184,10 +184,10 @@ export async function benchWake(): Promise<Figure[]> {
   };
   return [
     row("wake: publish called to handler in another process, median", "fromCall", 0.5, 5),
-    row("wake: the same, p99 of 500", "fromCall", 0.99, 25),
-    row("wake: the same, longest", "fromCall", 1, undefined),
+    row("wake: publish called to handler, p99 of 500", "fromCall", 0.99, 25),
+    row("wake: publish called to handler, longest", "fromCall", 1, undefined),
     row("wake: publish resolved to handler, median", "fromResolution", 0.5, 5),
-    row("wake: the same, p99 of 500", "fromResolution", 0.99, 25),
+    row("wake: publish resolved to handler, p99 of 500", "fromResolution", 0.99, 25),
     {
       name: "wake: processor time of an idle consumer",
       ours: `${idle.ours.toFixed(2)} ms/s`,
