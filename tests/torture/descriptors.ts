@@ -39,6 +39,14 @@ function giveBack(): void {
   for (const descriptor of hoard.splice(0)) fs.closeSync(descriptor);
 }
 
+/** Lets time pass, a little at a time since the machine takes its own, until a condition holds. */
+async function passUntil(condition: () => boolean): Promise<void> {
+  for (let step = 0; !condition(); step++) {
+    assert.ok(step < 1_000, "it comes to hold within 10 seconds");
+    await clock.advance(10);
+  }
+}
+
 const isShort = (error: unknown) => isQueueError(error, "QUEUE_BACKEND_FAILED") && error.fields.code === "EMFILE";
 
 const clock = new ManualClock();
@@ -66,7 +74,11 @@ const refused: Record<string, () => Promise<unknown>> = {
   messages: () => jobs.messages({ max: 5 }),
   newFile: () => newFile({ dir: `${dir}/other`, policy }),
 };
-for (const [name, call] of Object.entries(refused)) await assert.rejects(call(), isShort, name);
+for (const [name, call] of Object.entries(refused)) {
+  // What the broker still had open beside the calls may have been closed.
+  takeAll();
+  await assert.rejects(call(), isShort, name);
+}
 await jobs.ack(acked!);
 const renewed = await jobs.extend(extended!, 60_000);
 await jobs.nack(nacked!).catch((error) => assert.ok(isShort(error)));
@@ -77,6 +89,7 @@ const events: ConsumeEvent[] = [];
   assert.ok(events.every(({ kind }) => kind === "watchFailed"));
 }
 
+takeAll();
 const consumed: string[] = [];
 const counts: number[] = [];
 const stop = new AbortController();
@@ -92,9 +105,7 @@ const consuming = consume(jobs, {
   signal: stop.signal,
 });
 const failures = () => events.filter(({ kind }) => kind === "storageFailure");
-await clock.until(() => failures().length > 0);
-await clock.advance(5_000);
-await clock.until(() => failures().length > 3);
+await passUntil(() => failures().length > 3);
 for (const event of failures()) {
   assert.ok(event.kind === "storageFailure" && event.retryIn! > 0 && isShort(event.error));
 }
@@ -103,11 +114,9 @@ assert.deepEqual(consumed, []);
 giveBack();
 await jobs.reject(rejected!, new TypeError());
 await jobs.ack(renewed.receipt);
-await clock.advance(10_000);
-await clock.until(() => consumed.length >= 25);
+await passUntil(() => consumed.length >= 25);
 clock.set(clock.now() + 100_000);
-await clock.advance(10_000);
-await clock.until(() => consumed.length >= 26);
+await passUntil(() => consumed.length >= 26);
 stop.abort();
 await consuming;
 const settled = [0, 1, 2, 4];
