@@ -227,8 +227,9 @@ export class LeaseIndex {
   }
 
   #remove(bucket: LeaseBucket): void {
-    FolderRemover.of(this.#options.operations).remove(bucket.path);
-    this.abandon(bucket);
+    if (this.#filling.get(bucket.start) === bucket) this.#filling.delete(bucket.start);
+    // Until it is gone it stays known: something may be left in it, and nobody would look for that.
+    FolderRemover.of(this.#options.operations).remove(bucket.path, () => this.abandon(bucket));
   }
 
   /** Makes a bucket and puts its entry on the device, so that a lease moved into it cannot be lost. */

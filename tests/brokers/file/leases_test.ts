@@ -231,3 +231,32 @@ test("ackMany that was begun runs to its end when its signal aborts, and says wh
   assert.deepEqual(await acknowledging, new Array(400).fill(1));
   await assert.rejects(jobs.ackMany(receipts, { signal: stop.signal }), stop.signal.reason);
 });
+
+test("a folder of leases that are over is not forgotten while something is left in it", async () => {
+  using directory = temporaryDirectory();
+  const clock = new ManualClock();
+  let uptime = 0;
+  const inner = unflushedOperations();
+  const operations: FileOperations = {
+    ...inner,
+    uptime: () => uptime,
+    // No change of a folder is told of for a minute.
+    status(path) {
+      const status = inner.status(path);
+      return status.kind === "directory" ? { ...status, changedAt: 1 } : status;
+    },
+  };
+  await using jobs = await openQueue(directory.path, { clock, operations, policy: { maxDeliveries: 1 } });
+  await jobs.publishMany(Array(260).fill(bytes("dies")));
+  assert.equal((await jobs.receive(1)).length, 1);
+  await letBucketsBeMade(operations);
+  assert.equal((await jobs.receive(259)).length, 259);
+  uptime = 10_000;
+  clock.set(clock.now() + 60_000);
+  for (let round = 0; round < 5; round++) {
+    uptime += 100;
+    assert.deepEqual(await jobs.receive(1), []);
+  }
+  // One call buries a hundred at most.
+  assert.equal((await jobs.stats()).dead, 260);
+});
